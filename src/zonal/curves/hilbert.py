@@ -1,0 +1,74 @@
+"""Hilbert curves in any number of dimensions: neighbours on the curve are neighbours in space.
+
+J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004): the codes are turned, level by
+level, into the "transposed" index, whose interleaved bits are the position on the curve. Without branches, and in the
+narrowest integers that hold a code, so that numpy works on many rows an instruction.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+Axis = npt.NDArray[np.unsignedinteger]
+
+
+def _axes(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> list[Axis]:
+    dtype = np.uint16 if bits <= 16 else np.uint32
+    return [code.astype(dtype) for code in codes]
+
+
+def _turn(axes: list[Axis], position: int, bit: int, scratch: tuple[Axis, Axis]) -> None:
+    """Invert the first axis' lower bits where this axis' bit is set; elsewhere swap them with this axis'."""
+    first, axis = axes[0], axes[position]
+    mask, swap = scratch
+    low = axis.dtype.type((1 << bit) - 1)
+    np.right_shift(axis, axis.dtype.type(bit), out=mask)
+    mask &= axis.dtype.type(1)
+    np.subtract(mask, axis.dtype.type(1), out=mask)  # all ones where the bit is 0
+    mask &= low
+    if position:
+        np.bitwise_xor(first, axis, out=swap)
+        swap &= mask
+        first ^= swap
+        axis ^= swap
+    mask ^= low
+    first ^= mask
+
+
+def to_transposed(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> list[Axis]:
+    """Return the transposed Hilbert index; its bits interleaved in Z-order are the key."""
+    axes = _axes(codes, bits)
+    if len(axes) == 1:
+        return axes
+    scratch = np.empty_like(axes[0]), np.empty_like(axes[0])
+    for bit in range(bits - 1, 0, -1):
+        for position in range(len(axes)):
+            _turn(axes, position, bit, scratch)
+    for before, axis in pairwise(axes):
+        axis ^= before
+    # Gray decoding: below each set bit of the last axis, all axes' bits are inverted.
+    inverted = axes[-1] >> axes[-1].dtype.type(1)
+    for shift in (1, 2, 4, 8, 16):
+        if shift < bits:
+            inverted ^= inverted >> inverted.dtype.type(shift)
+    for axis in axes:
+        axis ^= inverted
+    return axes
+
+
+def from_transposed(axes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> list[Axis]:
+    """Undo `to_transposed`."""
+    axes = _axes(axes, bits)
+    if len(axes) == 1:
+        return axes
+    scratch = np.empty_like(axes[0]), np.empty_like(axes[0])
+    inverted = axes[-1] >> axes[-1].dtype.type(1)
+    for position in range(len(axes) - 1, 0, -1):
+        axes[position] ^= axes[position - 1]
+    axes[0] ^= inverted
+    for bit in range(1, bits):
+        for position in range(len(axes) - 1, -1, -1):
+            _turn(axes, position, bit, scratch)  # its own inverse: the deciding bit is above all that change
+    return axes

@@ -1,0 +1,104 @@
+"""Keys of every curve, as one or two sortable 64-bit words, worked out in blocks that stay in the cache."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from zonal.curves import hilbert, linear, morton
+from zonal.errors import LayoutError, suggestion
+from zonal.layout import KINDS, MAX_COLUMNS, most_bits
+from zonal.words import BLOCK_ROWS, U64
+
+Codes = npt.NDArray[np.uint32]
+
+_SIGN = np.uint64(1 << 63)
+
+
+def encode(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> tuple[U64, ...]:
+    """Return the keys of rows with these codes: one word up to 64 bits, else two, the more significant first.
+
+    Rows sort by their words, one after the other, as the curve runs.
+
+    >>> corners = [np.array([0, 0, 1, 1], np.uint32), np.array([0, 1, 1, 0], np.uint32)]
+    >>> encode("hilbert", corners, 1)
+    (array([0, 1, 2, 3], dtype=uint64),)
+    """
+    _check(kind, len(codes), bits)
+    rows = len(codes[0])
+    words = tuple(np.empty(rows, np.uint64) for _ in range(_words(len(codes), bits)))
+    for start in range(0, rows, BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        for word, part in zip(words, _encode_block(kind, [code[block] for code in codes], bits), strict=True):
+            word[block] = part
+    return words
+
+
+def decode(kind: str, words: Sequence[U64], columns: int, bits: int) -> list[Codes]:
+    """Return the codes: `decode(kind, encode(kind, codes, bits), len(codes), bits) == codes`."""
+    _check(kind, columns, bits)
+    if len(words) != _words(columns, bits):
+        raise LayoutError(f"A key of {columns * bits} bits has {_words(columns, bits)} words, not {len(words)}.")
+    rows = len(words[0])
+    codes = [np.empty(rows, np.uint32) for _ in range(columns)]
+    for start in range(0, rows, BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        for code, part in zip(codes, _decode_block(kind, [word[block] for word in words], columns, bits), strict=True):
+            code[block] = part
+    return codes
+
+
+def to_signed(word: U64) -> npt.NDArray[np.int64]:
+    """Return the same order as signed integers, the only ones that Spark has.
+
+    >>> to_signed(np.array([0, 2**64 - 1], np.uint64))
+    array([-9223372036854775808,  9223372036854775807])
+    """
+    return (word ^ _SIGN).view(np.int64)
+
+
+def from_signed(word: npt.NDArray[np.int64]) -> U64:
+    """Undo `to_signed`."""
+    return word.view(np.uint64) ^ _SIGN
+
+
+def _words(columns: int, bits: int) -> int:
+    return 1 if columns * bits <= 64 else 2
+
+
+def _check(kind: str, columns: int, bits: int) -> None:
+    if kind not in KINDS:
+        raise LayoutError(f"Unknown curve {kind!r}. {suggestion(kind, KINDS)}")
+    if not 1 <= columns <= MAX_COLUMNS:
+        raise LayoutError(f"A key takes 1 to {MAX_COLUMNS} columns, not {columns}.")
+    if not 1 <= bits <= most_bits(columns):
+        raise LayoutError(f"A key of {columns} columns takes 1 to {most_bits(columns)} bits a column, not {bits}.")
+
+
+def _encode_block(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> tuple[U64, ...]:
+    if kind == "linear":
+        return linear.encode(codes, bits)[2 - _words(len(codes), bits) :]
+    if kind == "hilbert":
+        codes = hilbert.to_transposed(codes, bits)
+    if _words(len(codes), bits) == 1:
+        return (morton.encode(codes, bits),)
+    low = 64 // len(codes)  # interleaved words follow from the upper and from the lower bits alone
+    lower = [code & code.dtype.type((1 << low) - 1) for code in codes]
+    upper = [code >> code.dtype.type(low) for code in codes]
+    return morton.encode(upper, bits - low), morton.encode(lower, low)
+
+
+def _decode_block(
+    kind: str, words: Sequence[U64], columns: int, bits: int
+) -> Sequence[npt.NDArray[np.unsignedinteger]]:
+    if kind == "linear":
+        return linear.decode(words[0], words[-1], columns, bits)
+    codes: Sequence[npt.NDArray[np.unsignedinteger]]
+    if len(words) == 1:
+        codes = morton.decode(words[0], columns, bits)
+    else:
+        low = 64 // columns
+        upper = morton.decode(words[0], columns, bits - low)
+        lower = morton.decode(words[1], columns, low)
+        codes = [(high << np.uint64(low)) | rest for high, rest in zip(upper, lower, strict=True)]
+    return hilbert.from_transposed(codes, bits) if kind == "hilbert" else codes

@@ -1,0 +1,119 @@
+"""Where files and row groups end: at the borders of the curve's cells, near the target size.
+
+A file that ends at the end of a large cell is a box; one that ends at an equal count covers parts of two cells that
+may lie far apart, and its bounds span both. The border between two rows is the larger, the higher the highest bit in
+which their keys differ (docs/decisions.md has the measured effect).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from zonal.words import U64
+
+Positions = npt.NDArray[np.int64]
+
+SMALLEST, LARGEST = 0.5, 1.8
+"""Every piece has between these shares of the target, where there are rows enough."""
+
+_WINDOW = 0.6, 1.4
+_ROUNDS = 4
+_COUNT_ERROR = 0.015
+
+
+def cell_cuts(words: Sequence[U64], target_rows: float) -> Positions:
+    """Return the positions at which pieces of about `target_rows` rows begin; the first is 0.
+
+    `words` are the keys in their sorted order, the most significant word first. The sizes are within 0.5 and 1.8 of
+    the target, and the number of pieces is about rows / target.
+
+    >>> cell_cuts([np.array([0, 1, 2, 3, 8, 9, 10, 11, 12, 13], np.uint64)], 5)
+    array([0, 4])
+    """
+    rows = len(words[0])
+    if rows == 0:
+        return np.zeros(0, np.int64)
+    target = max(float(target_rows), 1.0)
+    borders = _borders(words)
+    wanted = rows / target
+    factor = 1.0
+    for _ in range(_ROUNDS):
+        cuts = _cut(borders, target * factor)
+        if abs(len(cuts) - wanted) <= max(_COUNT_ERROR * wanted, 0.5):
+            break
+        factor = float(np.clip(factor * len(cuts) / wanted, SMALLEST / _WINDOW[0], LARGEST / _WINDOW[1]))
+    return np.array(cuts, np.int64)
+
+
+def cuts_within(words: Sequence[U64], starts: Positions, target_rows: float) -> list[Positions]:
+    """Cut each piece again, as files into row groups; positions are relative to the piece."""
+    ends = np.append(starts[1:], len(words[0]))
+    return [
+        cell_cuts([word[start:end] for word in words], target_rows) for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Borders as keys: a row belongs to piece i if i of the borders are at or below its key."""
+
+    borders: tuple[U64, ...]
+
+    @classmethod
+    def at(cls, words: Sequence[U64], starts: Positions) -> "Cuts":
+        """Take the keys that stand at these positions; borders between equal keys fall together."""
+        borders = np.stack([word[starts[1:]] for word in words])
+        if len(starts) > 1:
+            borders = np.unique(borders, axis=1)
+        return cls(tuple(borders))
+
+    @property
+    def pieces(self) -> int:
+        """Count the pieces."""
+        return len(self.borders[0]) + 1
+
+    def assign(self, words: Sequence[U64]) -> npt.NDArray[np.int32]:
+        """Return the number of the piece that each row belongs to."""
+        if len(self.borders) == 1:
+            found = np.searchsorted(self.borders[0], words[0], side="right")
+        else:
+            found = np.searchsorted(self._narrow(self.borders), self._narrow(words), side="right")
+        return found.astype(np.int32)
+
+    def _narrow(self, words: Sequence[U64]) -> npt.NDArray[np.int64]:
+        """Put the words of a key into one number that compares with the borders in the same way."""
+        narrow = np.zeros(len(words[0]), np.int64)
+        for word, border in zip(words, self.borders, strict=True):
+            values = np.unique(border)
+            place = np.searchsorted(values, word)
+            narrow *= 2 * len(values) + 1
+            narrow += 2 * place + (np.append(values, np.uint64(0))[place] == word)
+        return narrow
+
+
+def _borders(words: Sequence[U64]) -> npt.NDArray[np.int16]:
+    """Return the size of the border before each row: the number of the highest bit that differs, 0 if none."""
+    sizes = np.zeros(len(words[0]), np.int16)
+    for place, word in enumerate(reversed(words)):
+        changed = word[1:] ^ word[:-1]
+        top = np.frexp((changed & ~(changed >> np.uint64(1))).astype(np.float64))[1]
+        np.copyto(sizes[1:], top + 64 * place, where=changed != 0, casting="unsafe")
+    return sizes
+
+
+def _cut(borders: npt.NDArray[np.int16], target: float) -> list[int]:
+    rows = len(borders)
+    least, most = int(np.ceil(_WINDOW[0] * target)), max(int(_WINDOW[1] * target), 1)
+    start, cuts = 0, [0]
+    while rows - start > most:
+        first, last = start + least, min(start + most, rows - least)
+        if last < first:
+            break
+        window = borders[first : last + 1]
+        best = int(window.argmax())
+        # Rows of one key have no border between them: keep to the target, and don't leave a small rest.
+        start = first + best if window[best] else min(start + round(target), last)
+        cuts.append(start)
+    return cuts

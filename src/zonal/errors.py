@@ -1,0 +1,55 @@
+"""Errors and advice that speak to people: what happened, to which name or value, and what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class ZonalError(Exception):
+    """Root of every error that zonal raises on purpose."""
+
+
+class LayoutError(ZonalError):
+    """A layout that can't be read, or that doesn't fit the data."""
+
+
+class ColumnError(ZonalError):
+    """A column that doesn't exist, or whose type can't be clustered by."""
+
+
+class RanksError(ZonalError):
+    """Stored ranks that can't be read, or that don't fit the data."""
+
+
+class JavaError(ZonalError):
+    """No Java, or not one that Spark runs on."""
+
+
+class ZonalAdvice(UserWarning):
+    """A layout that works, but that experience advises against."""
+
+
+def quoted(name: str, *, limit: int = 80) -> str:
+    """Quote a hostile name for a message: control characters escaped, at most `limit` characters.
+
+    >>> quoted("ship" + chr(10) + "date")
+    "'ship\\\\ndate'"
+    """
+    return repr(name if len(name) <= limit else name[: limit - 1] + "…")
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """End a message with the nearest known name, or with what there is.
+
+    >>> suggestion("shipdat", ["shipdate", "partkey"])
+    "Did you mean 'shipdate'?"
+    >>> suggestion("zzz", ["shipdate", "partkey"])
+    "There are: 'shipdate', 'partkey'."
+    """
+    names = list(dict.fromkeys(known))
+    by_folded = {other[:200].casefold(): other for other in reversed(names)}
+    if near := get_close_matches(name[:200].casefold(), by_folded, n=1):
+        return f"Did you mean {quoted(by_folded[near[0]])}?"
+    if not names:
+        return "There are none."
+    shown = ", ".join(quoted(other) for other in names[:8])
+    return f"There are: {shown}{f' and {len(names) - 8} more' if len(names) > 8 else ''}."

@@ -1,0 +1,75 @@
+"""From a layout and Arrow data to sortable words: ranks of each column, then the curve."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zonal import curves
+from zonal.columns import find, leaf, leaf_type, leaves
+from zonal.layout import Layout
+from zonal.ranks import Ranks, bind
+from zonal.words import U64, decoded_array, family_of, validity, words_in, words_of
+
+ArrowData: TypeAlias = "pa.RecordBatch | pa.Table"
+
+_TIE_COLUMNS, _TIE_BITS = 4, 8
+
+
+def key_words(data: ArrowData, layout: Layout, ranks: Ranks) -> tuple[U64, ...]:
+    """Return the key of each row: one word, or two if the layout asks for more than 64 bits."""
+    bits = layout.bits_per_column
+    codes = [
+        ranks.codes(data, column, bits, None if layout.salt is None else layout.salt + number)
+        for number, column in enumerate(layout.columns)
+    ]
+    return curves.encode(layout.kind, codes, bits)
+
+
+def tie_word(data: ArrowData, layout: Layout, row_hash: npt.NDArray[np.uint32]) -> U64:
+    """Return a second key for rows whose keys are equal: the first columns outside the layout, then `row_hash`."""
+    others = [name for name in leaves(data.schema) if name not in layout.columns]
+    usable = [name for name in others if _is_rankable(data.schema, name)][:_TIE_COLUMNS]
+    tie = row_hash.astype(np.uint64)
+    if usable:
+        ranks = Ranks.fit(data, usable)
+        (key,) = curves.encode("zorder", [ranks.codes(data, name, _TIE_BITS) for name in usable], _TIE_BITS)
+        tie |= key << np.uint64(32)
+    return tie
+
+
+def exact_words(data: ArrowData, columns: Sequence[str]) -> list[U64]:
+    """Return words whose order is that of the columns' exact values, nulls first and NaN last."""
+    paths = bind(data.schema, columns)
+    return [word for path in paths.values() for word in _exact_words(leaf(data, path))]
+
+
+def _exact_words(column: pa.ChunkedArray) -> list[U64]:
+    family = str(family_of(column.type))
+    chunks = [decoded_array(chunk) for chunk in column.chunks]
+    if family == "bytes":
+        whole = pa.chunked_array([chunk.cast(pa.large_binary()) for chunk in chunks], pa.large_binary())
+        return [pc.rank(whole, null_placement="at_start", tiebreaker="dense").to_numpy().astype(np.uint64)]
+    each = [words_of(chunk, family) for chunk in chunks]
+    words = [
+        np.concatenate([part.at(depth) for part in each] or [np.zeros(0, np.uint64)])
+        for depth in range(words_in(family))
+    ]
+    if not any(chunk.null_count for chunk in chunks):
+        return words
+    valid = np.concatenate([_valid(chunk) for chunk in chunks])
+    return [valid.astype(np.uint64), *(np.where(valid, word, np.uint64(0)) for word in words)]
+
+
+def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
+    known = validity(array)
+    return np.ones(len(array), np.bool_) if known is None else known
+
+
+def _is_rankable(schema: pa.Schema, name: str) -> bool:
+    if schema.names.count(name.partition(".")[0]) > 1:
+        return False
+    return family_of(leaf_type(schema, find(schema, name))) not in (None, "null")

@@ -1,0 +1,323 @@
+"""What a table's rows are ordered by: `zorder(ts, payload_id)` and its options, as text, as JSON and as a value."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from zonal.errors import LayoutError, ZonalError, quoted, suggestion
+from zonal.sizes import format_size, parse_size
+
+Kind = Literal["zorder", "hilbert", "linear"]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+MAX_COLUMNS = 8
+MIN_BITS, MAX_BITS = 4, 32
+ADVISED_COLUMNS = 4
+DEFAULT_FILE_BYTES = 128 * 1024**2
+DEFAULT_ROW_GROUP_ROWS = 131_072
+JSON_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A clustering layout: it knows names and options only, and is bound to a schema where it is used.
+
+    `Layout.parse(str(layout)) == layout` and `Layout.from_json(layout.to_json()) == layout`.
+
+    >>> Layout.parse("zorder(ts, payload_id, file_size=256MiB)")
+    Layout('zorder(ts, payload_id, file_size=256MiB)')
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    bits: int | None = None
+    """Bits a column in the key; None takes what fits (see `bits_per_column`)."""
+    target_file_bytes: int = DEFAULT_FILE_BYTES
+    row_group_rows: int = DEFAULT_ROW_GROUP_ROWS
+    bloom_columns: tuple[str, ...] = ()
+    salt: int | None = None
+    """Seed that spreads the rows of a heavy value over its whole share of the key space; None leaves them together."""
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "bloom_columns"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+        if problems := list(self._problems()):
+            raise LayoutError(" ".join(problems))
+
+    @classmethod
+    def parse(cls, text: str) -> "Layout":
+        """Read the text form; all its mistakes are reported in one error."""
+        return _Parser(text).layout()
+
+    @classmethod
+    def from_json(cls, text: str) -> "Layout":
+        """Read what `to_json` wrote; a later version, an unknown field or a wrong id is an error, not a guess."""
+        try:
+            stored = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise LayoutError(f"The stored layout is not JSON: {error}") from None
+        if not isinstance(stored, dict) or "version" not in stored:
+            raise LayoutError("The stored layout is not a JSON object with a version.")
+        if (version := stored.pop("version")) != JSON_VERSION:
+            raise LayoutError(
+                f"The stored layout has version {quoted(str(version))}; this zonal reads version {JSON_VERSION}. "
+                "Update zonal."
+            )
+        stored_id = stored.pop("id", None)
+        layout = _from_options(stored)
+        if stored_id != layout.id:
+            raise LayoutError(f"The stored layout {layout} has the id {quoted(str(stored_id))} instead of {layout.id}.")
+        return layout
+
+    def to_json(self) -> str:
+        """Write the compact JSON form, with `version` and `id`."""
+        return _dumps({"version": JSON_VERSION, "id": self.id} | self._options())
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits of the content: equal layouts have equal ids, on every machine."""
+        return hashlib.sha256(_dumps(self._options()).encode()).hexdigest()[:12]
+
+    @property
+    def bits_per_column(self) -> int:
+        """Bits that each column gets in the key.
+
+        16 bits tell 65,536 shares of the rows apart, more than the quantiles behind them; one column alone, and a
+        linear order, whose first columns decide nearly everything, get up to 32.
+        """
+        if self.bits is not None:
+            return self.bits
+        most = 32 if self.kind == "linear" or len(self.columns) == 1 else 16
+        return min(most, 64 // len(self.columns))
+
+    def advice(self) -> tuple[str, ...]:
+        """Say what experience advises against in this layout; empty where there is nothing to say."""
+        if (count := len(self.columns)) <= ADVISED_COLUMNS:
+            return ()
+        return (
+            f"{self.kind} over {count} columns skips little on each of them: with n files a column is cut into about "
+            f"n^(1/{count}) ranges. Keep the {ADVISED_COLUMNS} columns that queries filter most.",
+        )
+
+    def changes_to(self, other: "Layout") -> "tuple[Change, ...]":
+        """List what differs in `other`, and what each difference means for files that have this layout.
+
+        >>> [str(change) for change in Layout("zorder", ("a",)).changes_to(Layout("zorder", ("a", "b")))]
+        ["columns: ('a',) -> ('a', 'b') (new keys)"]
+        """
+        return tuple(
+            Change(field.name, before, after, _EFFECTS[field.name])
+            for field in fields(self)
+            if (before := getattr(self, field.name)) != (after := getattr(other, field.name))
+        )
+
+    def _options(self) -> dict[str, Any]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def _problems(self) -> Iterator[str]:
+        if self.kind not in KINDS:
+            yield f"Unknown layout {quoted(str(self.kind))}. {suggestion(str(self.kind), KINDS)}"
+        if not self.columns:
+            yield f"A layout needs at least one column, as in {self.kind}(ts, payload_id)."
+        if len(self.columns) > MAX_COLUMNS:
+            yield f"{len(self.columns)} columns are too many: a layout takes up to {MAX_COLUMNS}, and 2 to 4 work best."
+        for what, names in (("the layout", self.columns), ("bloom", self.bloom_columns)):
+            yield from _name_problems(what, names)
+        yield from self._number_problems()
+
+    def _number_problems(self) -> Iterator[str]:
+        if self.bits is not None:
+            most = most_bits(min(max(len(self.columns), 1), MAX_COLUMNS))
+            if not _is_int(self.bits) or not MIN_BITS <= self.bits <= MAX_BITS:
+                yield f"bits={self.bits} is not between {MIN_BITS} and {MAX_BITS}."
+            elif self.bits > most:
+                yield (
+                    f"{len(self.columns)} columns of {self.bits} bits don't fit into a key of two 64-bit words: "
+                    f"use at most bits={most}, or fewer columns."
+                )
+        for name in ("target_file_bytes", "row_group_rows"):
+            if not _is_int(value := getattr(self, name)) or not 1 <= value < 2**63:
+                yield f"{_PRINTED.get(name, name)}={value} is not a positive whole number."
+        if self.salt is not None and (not _is_int(self.salt) or not 0 <= self.salt < 2**63):
+            yield f"salt={self.salt} is not a whole number from 0 to 2^63 - 1."
+
+    def __str__(self) -> str:
+        words = [_quote(column) for column in self.columns]
+        for field in fields(self)[2:]:
+            value = getattr(self, field.name)
+            if value != field.default:
+                if field.name == "target_file_bytes":
+                    value = format_size(value)
+                elif isinstance(value, tuple):
+                    value = f"[{', '.join(_quote(name) for name in value)}]"
+                words.append(f"{_PRINTED.get(field.name, field.name)}={value}")
+        return f"{self.kind}({', '.join(words)})"
+
+    def __repr__(self) -> str:
+        return f"Layout({str(self)!r})"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between two layouts."""
+
+    what: str
+    before: object
+    after: object
+    effect: Literal["new keys", "new sizes", "new filters"]
+    """`new keys`: files of the two layouts don't share one order; the others keep the order of the rows."""
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.before} -> {self.after} ({self.effect})"
+
+
+_EFFECTS: Mapping[str, Literal["new keys", "new sizes", "new filters"]] = {
+    "kind": "new keys",
+    "columns": "new keys",
+    "bits": "new keys",
+    "salt": "new keys",
+    "target_file_bytes": "new sizes",
+    "row_group_rows": "new sizes",
+    "bloom_columns": "new filters",
+}
+_PRINTED = {"target_file_bytes": "file_size", "bloom_columns": "bloom"}
+_FIELDS = {_PRINTED.get(field.name, field.name): field.name for field in fields(Layout)[2:]}
+
+
+def most_bits(columns: int) -> int:
+    """Return how many bits a column can have: each of the key's two words holds the same bits of every column.
+
+    >>> [most_bits(columns) for columns in range(1, 9)]
+    [32, 32, 32, 32, 24, 20, 18, 16]
+    """
+    return min(MAX_BITS, 2 * (64 // columns))
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _name_problems(what: str, names: Iterable[object]) -> Iterator[str]:
+    seen: set[object] = set()
+    for name in names:
+        if not isinstance(name, str) or not name:
+            yield f"{name!r} is not a column name."
+        elif name in seen:
+            yield f"Column {quoted(name)} is named twice in {what}: name it once."
+        seen.add(name)
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def _from_options(options: Mapping[str, Any]) -> Layout:
+    known = {field.name for field in fields(Layout)}
+    if unknown := set(options) - known:
+        name = min(unknown)
+        raise LayoutError(f"Unknown field {quoted(name)} in a stored layout. {suggestion(name, sorted(known))}")
+    if missing := {"kind", "columns"} - set(options):
+        raise LayoutError(f"The stored layout has no {' and no '.join(sorted(missing))}.")
+    for name in ("columns", "bloom_columns"):
+        if not isinstance(options.get(name, []), list):
+            raise LayoutError(f"{name} of the stored layout is not a list.")
+    return Layout(**options)
+
+
+# --- the text form -------------------------------------------------------------------------------------------------
+
+_BARE = re.compile(r"[^\s,()\[\]=\"`]+")
+_TOKEN = re.compile(
+    rf"""\s*(?:(?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)|(?P<bare>{_BARE.pattern})|(?P<mark>.))""", re.DOTALL
+)
+
+
+def _quote(name: str) -> str:
+    return name if _BARE.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+class _Parser:
+    """Recursive descent over `kind(column, …, option=value, option=[name, …])`."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[tuple[str, str]] = []
+        for match in _TOKEN.finditer(text.rstrip()):
+            group = str(match.lastgroup)
+            token = match[group]
+            if group == "quoted":
+                token = token[1:-1].replace(token[0] * 2, token[0])
+            self.tokens.append((group, token))
+        self.next = 0
+
+    def layout(self) -> Layout:
+        kind = self.name("a layout such as zorder")
+        self.mark("(")
+        columns: list[str] = []
+        options: dict[str, Any] = {}
+        while not self.found(")"):
+            if columns or options:
+                self.mark(",")
+            word = self.name("a column")
+            if self.found("="):
+                options |= self.option(word, options)
+            elif options:
+                raise self.error(f"column {quoted(word)} stands behind an option")
+            else:
+                columns.append(word)
+        if self.next != len(self.tokens):
+            raise self.error("it goes on behind the closing parenthesis")
+        return Layout(kind, tuple(columns), **options)
+
+    def option(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        field = _FIELDS.get(name)
+        if field is None:
+            raise LayoutError(f"Unknown option {quoted(name)} in {quoted(self.text)}. {suggestion(name, _FIELDS)}")
+        if field in given:
+            raise self.error(f"option {name} stands twice")
+        if field == "bloom_columns":
+            return {field: tuple(self.names())}
+        value = self.name(f"a value for {name}")
+        if field == "target_file_bytes":
+            try:
+                return {field: parse_size(value)}
+            except ZonalError as error:
+                raise LayoutError(f"{name} in {quoted(self.text)}: {error}") from None
+        if not re.fullmatch(r"\d{1,19}", value, re.ASCII):
+            raise self.error(f"{name}={quoted(value)} is not a whole number")
+        return {field: int(value)}
+
+    def names(self) -> Iterator[str]:
+        self.mark("[")
+        while True:
+            yield self.name("a column")
+            if self.found("]"):
+                return
+            self.mark(",")
+
+    def name(self, what: str) -> str:
+        if self.next < len(self.tokens) and self.tokens[self.next][0] != "mark":
+            self.next += 1
+            return self.tokens[self.next - 1][1]
+        raise self.error(f"{what} is missing {self.place()}")
+
+    def found(self, mark: str) -> bool:
+        if self.next < len(self.tokens) and self.tokens[self.next] == ("mark", mark):
+            self.next += 1
+            return True
+        return False
+
+    def mark(self, mark: str) -> None:
+        if not self.found(mark):
+            raise self.error(f"'{mark}' is missing {self.place()}")
+
+    def place(self) -> str:
+        return f"before {quoted(self.tokens[self.next][1])}" if self.next < len(self.tokens) else "at the end"
+
+    def error(self, reason: str) -> LayoutError:
+        return LayoutError(f"Can't read the layout {quoted(self.text)}: {reason}. Write it as zorder(ts, payload_id).")

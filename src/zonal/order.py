@@ -1,0 +1,51 @@
+"""Stable sorting of rows by their keys, several times faster than numpy's stable argsort."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from zonal.words import U64
+
+Order = npt.NDArray[np.int64]
+
+
+def stable_order(words: Sequence[U64]) -> Order:
+    """Return the row numbers in key order, rows of equal keys in their own order; the first word counts most."""
+    order = _order_by(words[-1])
+    for word in words[-2::-1]:
+        order = order[_order_by(word[order])]
+    return order
+
+
+def _order_by(key: U64) -> Order:
+    """Sort (high bits of the key, row number) packed in one word, then mend the runs that the low bits decide.
+
+    numpy sorts plain 64-bit integers with SIMD instructions, but sorts them indirectly one by one: packed, ten million
+    random keys take a fifth of the time of `argsort` (docs/decisions.md).
+    """
+    rows = len(key)
+    if rows == 0:
+        return np.zeros(0, np.int64)
+    low, high = key.min(), key.max()
+    key_bits, row_bits = int(high - low).bit_length(), (rows - 1).bit_length()
+    dropped = max(0, key_bits + row_bits - 64)
+    row_mask = np.uint64((1 << row_bits) - 1)
+    packed: U64 = key - low
+    packed >>= np.uint64(dropped)
+    packed <<= np.uint64(row_bits)
+    packed |= np.arange(rows, dtype=np.uint64)
+    packed.sort()
+    if not dropped:
+        packed &= row_mask
+        return packed.view(np.int64)
+    same = (packed[1:] ^ packed[:-1]) >> np.uint64(row_bits) == 0
+    packed &= row_mask
+    order: Order = packed.view(np.int64)
+    tied = np.zeros(rows, np.bool_)
+    tied[1:] |= same
+    tied[:-1] |= same
+    runs = np.flatnonzero(tied)
+    chosen = order[runs]
+    order[runs] = chosen[np.argsort(key[chosen], kind="stable")]
+    return order

@@ -1,0 +1,102 @@
+"""Rows in another order, for every Arrow type, also those that pyarrow can't take from by itself."""
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zonal.errors import ColumnError, quoted
+
+Arrow = TypeVar("Arrow", bound=pa.RecordBatch | pa.Table)
+
+
+def take_rows(data: Arrow, order: npt.NDArray[np.int64]) -> Arrow:
+    """Return the rows of `data` in this order; schema and metadata stay as they are."""
+    indices = pa.array(order)
+    columns = [_take_column(field, data.column(i), indices) for i, field in enumerate(data.schema)]
+    taken: Arrow = type(data).from_arrays(columns, schema=data.schema)
+    return taken
+
+
+def _take_column(field: pa.Field, column: pa.Array | pa.ChunkedArray, indices: pa.Array) -> pa.Array | pa.ChunkedArray:
+    if not _needs_help(field.type):
+        return column.take(indices)
+    try:
+        if isinstance(column, pa.ChunkedArray):
+            return pa.chunked_array([_take(_one_chunk(column), indices)], field.type)
+        return _take(column, indices)
+    except pa.ArrowNotImplementedError as error:
+        raise ColumnError(f"Rows of column {quoted(field.name)} ({field.type}) can't be reordered: {error}.") from None
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _needs_help(kind: pa.DataType) -> bool:
+    """Tell whether a view or a run-end encoding is anywhere in the type (`array_take` has no kernel for them)."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _needs_help(kind.storage_type)
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) or pa.types.is_run_end_encoded(kind):
+        return True
+    return any(_needs_help(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _take(array: pa.Array, indices: pa.Array) -> pa.Array:
+    kind = array.type
+    if not _needs_help(kind):
+        return array.take(indices)
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, _take(array.storage, indices))
+    if pa.types.is_run_end_encoded(kind):
+        taken = _take(pc.run_end_decode(array), indices)
+        return pc.run_end_encode(taken, run_end_type=kind.run_end_type)
+    if pa.types.is_struct(kind):
+        return _take_struct(array, indices)
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return _take_views(array, indices)
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        offsets, sizes = array.offsets.take(indices), array.sizes.take(indices)
+        mask = pc.is_null(array).take(indices)
+        return type(array).from_arrays(offsets, sizes, array.values, type=kind, mask=mask)
+    return _take_nested(array, indices)
+
+
+def _take_views(array: pa.Array, indices: pa.Array) -> pa.Array:
+    """Move the views (16 bytes each); the bytes that they point to stay where they are."""
+    _, views, *data = array.buffers()
+    stored = np.frombuffer(views, "V16", len(array), 16 * array.offset)
+    moved = pa.py_buffer(np.ascontiguousarray(stored[indices.to_numpy()]))
+    valid = pc.is_valid(array).take(indices).buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(array.type, len(indices), [valid, moved, *data])
+
+
+def _take_struct(array: pa.StructArray, indices: pa.Array) -> pa.Array:
+    fields = [array.type.field(i) for i in range(array.type.num_fields)]
+    children = [_take(array.field(i), indices) for i in range(len(fields))]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=pc.is_null(array).take(indices))
+
+
+def _take_nested(array: pa.Array, indices: pa.Array) -> pa.Array:
+    """Lists and maps of views: through the type with plain strings, and back."""
+    return array.cast(_without_views(array.type)).take(indices).cast(array.type)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    inner = [kind.field(i).with_type(_without_views(kind.field(i).type)) for i in range(kind.num_fields)]
+    if pa.types.is_struct(kind):
+        return pa.struct(inner)
+    if pa.types.is_map(kind):
+        return pa.map_(*inner[0].type)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(inner[0], kind.list_size)
+    if not inner:
+        return kind
+    return pa.large_list(inner[0]) if pa.types.is_large_list(kind) else pa.list_(inner[0])
