@@ -38,18 +38,20 @@ def cell_cuts(words: Sequence[U64], target_rows: float) -> Positions:
     target = max(float(target_rows), 1.0)
     borders = _borders(words)
     wanted = rows / target
-    factor = 1.0
+    tried, factor = [], 1.0
     for _ in range(_ROUNDS):
-        cuts = _cut(borders, target * factor)
-        if abs(len(cuts) - wanted) <= max(_COUNT_ERROR * wanted, 0.5):
+        tried.append(_cut(borders, target * factor))
+        if abs(len(tried[-1]) - wanted) <= max(_COUNT_ERROR * wanted, 0.5):
             break
-        factor = float(np.clip(factor * len(cuts) / wanted, SMALLEST / _WINDOW[0], LARGEST / _WINDOW[1]))
-    return np.array(cuts, np.int64)
+        factor = float(np.clip(factor * len(tried[-1]) / wanted, SMALLEST / _WINDOW[0], LARGEST / _WINDOW[1]))
+    enough = [cuts for cuts in tried if len(cuts) >= (1 - _COUNT_ERROR) * wanted]
+    best = min(enough, key=len) if enough else max(tried, key=len)
+    return _merged(borders, best, most_rows=LARGEST * target, pieces=wanted)
 
 
 def cuts_within(words: Sequence[U64], starts: Positions, target_rows: float) -> list[Positions]:
     """Cut each piece again, as files into row groups; positions are relative to the piece."""
-    ends = np.append(starts[1:], len(words[0]))
+    ends = [*starts[1:], len(words[0])][: len(starts)]
     return [
         cell_cuts([word[start:end] for word in words], target_rows) for start, end in zip(starts, ends, strict=True)
     ]
@@ -101,6 +103,28 @@ def _borders(words: Sequence[U64]) -> npt.NDArray[np.int16]:
         top = np.frexp((changed & ~(changed >> np.uint64(1))).astype(np.float64))[1]
         np.copyto(sizes[1:], top + 64 * place, where=changed != 0, casting="unsafe")
     return sizes
+
+
+def _merged(borders: npt.NDArray[np.int16], cuts: list[int], *, most_rows: float, pieces: float) -> Positions:
+    """Join neighbours over the smallest borders (two halves of a cell) until there are few enough pieces."""
+    starts = np.array(cuts, np.int64)
+    excess = len(cuts) - max(round(pieces), 1)
+    before = np.arange(-1, len(cuts) - 1)  # a linked list of the pieces that are left
+    after = np.append(np.arange(1, len(cuts)), len(cuts))
+    ends = np.append(starts[1:], len(borders))
+    kept = np.ones(len(cuts), np.bool_)
+    for piece in np.argsort(borders[starts[1:]], kind="stable") + 1:
+        if excess <= 0:
+            break
+        left = before[piece]
+        if ends[piece] - starts[left] <= most_rows:
+            kept[piece] = False
+            ends[left] = ends[piece]
+            after[left] = after[piece]
+            if after[piece] < len(cuts):
+                before[after[piece]] = left
+            excess -= 1
+    return starts[kept]
 
 
 def _cut(borders: npt.NDArray[np.int16], target: float) -> list[int]:

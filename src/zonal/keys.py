@@ -52,12 +52,13 @@ def _exact_words(column: pa.ChunkedArray) -> list[U64]:
     chunks = [decoded_array(chunk) for chunk in column.chunks]
     if family == "bytes":
         whole = pa.chunked_array([chunk.cast(pa.large_binary()) for chunk in chunks], pa.large_binary())
-        return [pc.rank(whole, null_placement="at_start", tiebreaker="dense").to_numpy().astype(np.uint64)]
-    each = [words_of(chunk, family) for chunk in chunks]
-    words = [
-        np.concatenate([part.at(depth) for part in each] or [np.zeros(0, np.uint64)])
-        for depth in range(words_in(family))
-    ]
+        words = [pc.rank(whole, tiebreaker="dense").to_numpy().astype(np.uint64)]
+    else:
+        each = [words_of(chunk, family) for chunk in chunks]
+        words = [
+            np.concatenate([part.at(depth) for part in each] or [np.zeros(0, np.uint64)])
+            for depth in range(words_in(family))
+        ]
     if not any(chunk.null_count for chunk in chunks):
         return words
     valid = np.concatenate([_valid(chunk) for chunk in chunks])

@@ -23,7 +23,7 @@ from zonal.words import U64, blocks, comparable, decoded_array, family_of, plain
 
 MAX_KNOTS = 4096
 _MAX_WORDS = 128
-"""A value that needs more than 128 words (1 KB) to be told from the one before it is no knot."""
+"""A value that needs more than 128 words (1 KB) to be told from its neighbours is no knot."""
 _KEPT_WORDS = 4
 """Words (32 bytes) that a knot keeps of a value where all values are knots; among quantiles it keeps what it needs."""
 
@@ -62,7 +62,10 @@ class ColumnRanks:
         return cls(
             family=family,
             rows=len(sample),
-            words=tuple(word[chosen] for word in words[: int(depths.max(initial=0))]),
+            words=tuple(
+                np.where(depths > depth, word[chosen], np.uint64(0))
+                for depth, word in enumerate(words[: int(depths.max(initial=0))])
+            ),
             depths=depths,
             below=below[chosen],
             spread=(last > chosen) | (counts[chosen] == 1),
@@ -268,17 +271,20 @@ def _choose(words: Sequence[U64], counts: npt.NDArray[np.int64]) -> tuple[npt.ND
         chosen = np.arange(len(counts))
     else:
         # A value of two quantile steps or more swallows at least one of them; the knot behind it, which ends its
-        # share exactly, takes that place. So there are never more than MAX_KNOTS.
-        quantiles = np.arange(MAX_KNOTS) * total // MAX_KNOTS
-        chosen = np.searchsorted(np.cumsum(counts), quantiles, side="right")
-        heavy = np.flatnonzero(counts * MAX_KNOTS >= 2 * total) + 1
-        chosen = np.unique(np.concatenate([chosen, heavy[heavy < len(counts)]]))
+        # share exactly, takes that place. With the largest value there are never more than MAX_KNOTS.
+        steps = MAX_KNOTS - 1
+        quantiles = np.searchsorted(np.cumsum(counts), np.arange(steps) * total // steps, side="right")
+        behind_heavy = np.flatnonzero(counts * steps >= 2 * total) + 1
+        chosen = np.unique(np.minimum([*quantiles, *behind_heavy, len(counts)], len(counts) - 1))
     if not len(chosen):
         return chosen, np.zeros(0, np.int64)
-    matrix = np.stack(words)
-    before = matrix[:, np.maximum(chosen - 1, 0)]
-    needed = (matrix[:, chosen] == before).cumprod(axis=0).sum(axis=0) + 1
-    needed[chosen == 0] = 1
+    shared = np.zeros(len(counts) + 1, np.int64)  # words that each value has in common with the one before it
+    if len(words) > 1:
+        same = np.ones(len(counts) - 1, np.bool_)
+        for word in words:
+            same &= word[1:] == word[:-1]
+            shared[1:-1] += same
+    needed = np.maximum(shared[chosen], shared[chosen + 1]) + 1
     kept = needed <= len(words)
     least = min(_KEPT_WORDS, len(words)) if len(counts) <= MAX_KNOTS else 1
     return chosen[kept], np.maximum(needed[kept], least)

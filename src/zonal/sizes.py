@@ -10,7 +10,7 @@ _UNITS = {"B": 1} | {
     for power, prefix in enumerate("KMGTP", start=1)
     for suffix, base in (("B", 1000), ("iB", 1024))
 }
-_SIZE = re.compile(r"(?P<number>\d{1,18}(?:\.\d{1,9})?)\s*(?P<unit>[A-Za-z]{1,3})")
+_SIZE = re.compile(r"(?P<number>\d{1,19}(?:\.\d{1,9})?)\s*(?P<unit>[A-Za-z]{1,3})", re.ASCII)
 _UNIT_NAMES = {unit.casefold(): factor for unit, factor in _UNITS.items()}
 
 

@@ -110,12 +110,14 @@ def comparable(family: str, other: str) -> bool:
 
 
 def plain_array(array: pa.Array) -> pa.Array:
-    """Unwrap extension types and run-end encoding; a dictionary keeps its indices."""
+    """Unwrap extension types, run-end encoding and views; a dictionary keeps its indices."""
     while True:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         elif pa.types.is_run_end_encoded(array.type):
             array = pc.run_end_decode(array)
+        elif pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+            array = array.cast(pa.large_binary())
         else:
             return array
 
@@ -180,12 +182,19 @@ def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
         return np.zeros(len(array), dtype)
-    return np.frombuffer(buffer, dtype, len(array), array.offset * np.dtype(dtype).itemsize)
+    return _view(buffer, dtype, len(array), array.offset)
+
+
+def _view(buffer: pa.Buffer, dtype: npt.DTypeLike, count: int = -1, first: int = 0) -> npt.NDArray[Any]:
+    """View a buffer, read-only: it is the caller's data, and a write into it would change their rows."""
+    view = np.frombuffer(buffer, dtype, count, first * np.dtype(dtype).itemsize)
+    view.flags.writeable = False
+    return view
 
 
 def _bits(buffer: pa.Buffer, array: pa.Array) -> npt.NDArray[np.bool_]:
     first = array.offset // 8
-    bits = np.frombuffer(buffer, np.uint8, (array.offset + len(array) + 7) // 8 - first, first)
+    bits = _view(buffer, np.uint8, (array.offset + len(array) + 7) // 8 - first, first)
     skip = array.offset - 8 * first
     return np.unpackbits(bits, bitorder="little")[skip : skip + len(array)].view(np.bool_)
 
@@ -227,7 +236,7 @@ def _decimal_words(array: pa.Array, count: int) -> list[U64]:
         wide = pa.decimal128 if count == 2 else pa.decimal256
         array = array.cast(wide(38 if count == 2 else 76, kind.scale))
     stored = _values(array, f"V{8 * count}").view(np.uint64).reshape(-1, count)
-    words = [np.ascontiguousarray(stored[:, count - 1 - depth]) for depth in range(count)]
+    words = [stored[:, count - 1 - depth].copy() for depth in range(count)]
     words[0] ^= _SIGN
     return words
 
@@ -239,13 +248,11 @@ def _byte_words(array: pa.Array) -> Words:
         offsets = np.arange(array.offset, array.offset + len(array) + 1, dtype=np.int64) * width
         data = array.buffers()[1]
     else:
-        if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-            array = array.cast(pa.large_binary())
-        wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+        wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
         _, positions, data = array.buffers()
-        dtype = np.dtype(np.int64 if wide else np.int32)
         if positions is None or not len(array):
             offsets = np.zeros(len(array) + 1, np.int64)
         else:
-            offsets = np.frombuffer(positions, dtype, len(array) + 1, array.offset * dtype.itemsize).astype(np.int64)
-    return ByteWords(offsets, np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8))
+            stored = _view(positions, np.int64 if wide else np.int32, len(array) + 1, array.offset)
+            offsets = stored.astype(np.int64)
+    return ByteWords(offsets, _view(data, np.uint8) if data else np.zeros(0, np.uint8))

@@ -1,0 +1,30 @@
+"""Fixtures, and one profile for hypothesis: machines that run tests are noisy, so no deadlines."""
+
+import os
+import sys
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("zonal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("zonal")
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A local Spark session, started by the first test that asks for it."""
+    from zonal.spark.java import use_java
+
+    use_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,82 @@
+"""The command line as a user meets it: in a process of its own."""
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import zonal
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "zonal.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"zonal {zonal.__version__}\n"
+    helped = run("--help")
+    assert helped.returncode == 0
+    assert "demo" in helped.stdout
+    assert "Exit codes" in helped.stdout
+
+
+def test_an_unknown_command_gets_the_nearest():
+    told = run("dmo")
+    assert told.returncode == 2
+    assert "Did you mean 'demo'?" in told.stderr
+
+
+def test_the_demo_measures_real_files(tmp_path):
+    told = run("demo", "--rows", 50_000, "--files", 20, "--into", tmp_path / "kept")
+    assert told.returncode == 0, told.stderr
+    assert "payload_id = ?" in told.stdout
+    assert "times fewer bytes" in told.stdout
+    rows = {folder.name: pq.read_table(folder).num_rows for folder in (tmp_path / "kept").iterdir()}
+    assert rows == dict.fromkeys(["as-it-arrives", "linear", "zorder", "hilbert"], 50_000)
+
+
+def test_the_demo_takes_a_users_own_data(tmp_path):
+    path = tmp_path / "orders.parquet"
+    names = pa.array([{"name": f"n{i % 50}"} for i in range(2000)])
+    pq.write_table(pa.table({"who": names, "when": pa.array(range(2000)), "[red]": [1.5] * 2000}), path)
+    told = run("demo", "--data", path, "--by", "when,who.name,[red]", "--files", 10)
+    assert told.returncode == 0, told.stderr
+    assert "who.name = ?" in told.stdout
+    assert "[red] = ?" in told.stdout, "a name is text, not markup"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--by", "ts,payload"], "Unknown column 'payload'. Did you mean 'payload_id'?"),
+        (["--data", "orderz.parquet", "--by", "x"], "There is no 'orderz.parquet'. Did you mean 'orders.parquet'?"),
+        (["--data", "orders.parquet"], "Say which columns of your data to cluster by"),
+        (["--data", "orders.parquet", "--by", "tags"], "Column 'tags' has type"),
+        (["--data", "orders.parquet", "--by", "x"], "1 rows are too few for 60 files"),
+        (["--data", "junk.parquet", "--by", "x"], "'junk.parquet' can't be read as Parquet"),
+        (["--into", "."], "exists and is not an empty folder"),
+        (["--data", "nulls.parquet", "--by", "x"], "Column 'x' has only nulls"),
+    ],
+)
+def test_mistakes_are_explained_in_a_line(tmp_path, arguments, message):
+    pq.write_table(pa.table({"x": [1], "tags": [[1]]}), tmp_path / "orders.parquet")
+    pq.write_table(pa.table({"x": pa.nulls(100, pa.int8())}), tmp_path / "nulls.parquet")
+    (tmp_path / "junk.parquet").write_bytes(b"PAR1junk")
+    told = run("demo", *arguments, cwd=tmp_path)
+    assert told.returncode == 1
+    assert message in told.stderr
+    assert "Traceback" not in told.stderr
+    assert told.stdout == ""
+
+
+def test_importing_zonal_starts_nothing():
+    code = "import sys, zonal; print([m for m in ('pyspark', 'deltalake', 'pyiceberg', 'sqlglot', 'rich') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
