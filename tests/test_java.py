@@ -13,7 +13,7 @@ from zonal.spark import java
 @pytest.fixture
 def nothing(monkeypatch, tmp_path):
     """A machine without Java."""
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("JAVA_HOME", "")
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.setattr(java, "find_spec", lambda _: None)
     return tmp_path
