@@ -62,7 +62,7 @@ def _take(array: pa.Array, indices: pa.Array) -> pa.Array:
         offsets, sizes = array.offsets.take(indices), array.sizes.take(indices)
         mask = pc.is_null(array).take(indices)
         return type(array).from_arrays(offsets, sizes, array.values, type=kind, mask=mask)
-    return _take_nested(array, indices)
+    return _take_lists(array, indices)
 
 
 def _take_views(array: pa.Array, indices: pa.Array) -> pa.Array:
@@ -77,26 +77,23 @@ def _take_views(array: pa.Array, indices: pa.Array) -> pa.Array:
 def _take_struct(array: pa.StructArray, indices: pa.Array) -> pa.Array:
     fields = [array.type.field(i) for i in range(array.type.num_fields)]
     children = [_take(array.field(i), indices) for i in range(len(fields))]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=pc.is_null(array).take(indices))
+    mask = pc.is_null(array).take(indices) if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
 
-def _take_nested(array: pa.Array, indices: pa.Array) -> pa.Array:
-    """Lists and maps of views: through the type with plain strings, and back."""
-    return array.cast(_without_views(array.type)).take(indices).cast(array.type)
-
-
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_binary_view(kind):
-        return pa.large_binary()
-    inner = [kind.field(i).with_type(_without_views(kind.field(i).type)) for i in range(kind.num_fields)]
-    if pa.types.is_struct(kind):
-        return pa.struct(inner)
-    if pa.types.is_map(kind):
-        return pa.map_(*inner[0].type)
+def _take_lists(array: pa.Array, indices: pa.Array) -> pa.Array:
+    """Lists and maps: find the elements that go along with each row, and take those from the child."""
+    rows, kind = indices.to_numpy(), array.type
+    missing = pc.is_null(array).take(indices)
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(inner[0], kind.list_size)
-    if not inner:
-        return kind
-    return pa.large_list(inner[0]) if pa.types.is_large_list(kind) else pa.list_(inner[0])
+        elements = ((rows + array.offset)[:, None] * kind.list_size + np.arange(kind.list_size)).ravel()
+        offsets = []
+    else:
+        borders = array.offsets.to_numpy()
+        lengths = np.where(missing.to_numpy(zero_copy_only=False), 0, borders[rows + 1] - borders[rows])
+        ends = np.cumsum(lengths)
+        elements = np.repeat(borders[rows] - (ends - lengths), lengths) + np.arange(lengths.sum())
+        offsets = [pa.py_buffer(np.concatenate([[0], ends]).astype(borders.dtype))]
+    child = _take(array.values, pa.array(elements))
+    valid = pc.invert(missing).buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(kind, len(indices), [valid, *offsets], children=[child])

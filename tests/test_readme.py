@@ -1,0 +1,52 @@
+"""Every code block of the README runs."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+def test_python_blocks_run_one_after_the_other(capsys):
+    names = {}
+    for language, code in BLOCKS:
+        if language == "python":
+            exec(code, names)  # noqa: S102 - our own README
+    assert "new keys" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command", [line for language, code in BLOCKS if language == "sh" for line in code.splitlines()]
+)
+def test_commands_run(command):
+    program, *arguments = shlex.split(command)
+    if program == "make":  # the tests run inside `make test`: look at what the target would do
+        told = subprocess.run(["make", "-n", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    else:
+        assert program == "zonal", f"an unknown program in the README: {program}"
+        told = subprocess.run(
+            [sys.executable, "-m", "zonal.cli", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    assert told.returncode == 0, told.stderr
+
+
+def test_every_block_is_of_a_kind_that_runs():
+    assert {language for language, _ in BLOCKS} == {"python", "sh"}
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text()):
+        assert (ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize("path", ["CONTRIBUTING.md"])
+def test_the_map_names_every_module(path):
+    text = (ROOT / path).read_text()
+    for module in (ROOT / "src" / "zonal").rglob("*.py"):
+        if module.name != "__init__.py":
+            assert f"{module.stem}`" in text, f"{module.stem} is not on the map"
