@@ -20,6 +20,14 @@ class RanksError(ZonalError):
     """Stored ranks that can't be read, or that don't fit the data."""
 
 
+class TableError(ZonalError):
+    """A table that doesn't exist or can't be read."""
+
+
+class PredicateError(ZonalError):
+    """A WHERE clause that can't be read, or that doesn't fit the table."""
+
+
 class JavaError(ZonalError):
     """No Java, or not one that Spark runs on."""
 

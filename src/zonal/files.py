@@ -1,0 +1,141 @@
+"""What a table's metadata tells of its files, as columns: sizes, rows, partitions, bounds.
+
+A table has up to hundreds of thousands of files, so everything here is an array over files, and bounds are decoded for
+the columns that somebody asks for. The same arrays describe row groups and pages.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from zonal.layout import Layout
+
+Ints = npt.NDArray[np.int64]
+
+UNKNOWN = -1
+"""In arrays of counts: the metadata doesn't say."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Statistics of one column over many units: files, row groups or pages.
+
+    `lower` is at or below and `upper` at or above every value of the unit that is neither null nor NaN; a null bound
+    means that it is not known. Both have the type of the column in the table's schema, but strings are given as
+    `large_binary` (UTF-8 bytes): a bound may be cut or rounded up within a character.
+    """
+
+    lower: pa.Array
+    upper: pa.Array
+    nulls: Ints
+    """Nulls in each unit, or UNKNOWN."""
+    nans: Ints
+    """NaNs in each unit, or UNKNOWN; 0 for types that have none."""
+
+
+class LazyBounds(Mapping[str, Bounds]):
+    """Bounds by column name, decoded when first asked for."""
+
+    def __init__(self, decoders: Mapping[str, Callable[[], Bounds]]) -> None:
+        self._decoders = dict(decoders)
+        self._known: dict[str, Bounds] = {}
+
+    def __getitem__(self, name: str) -> Bounds:
+        if name not in self._known:
+            self._known[name] = self._decoders[name]()
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._decoders)
+
+    def __len__(self) -> int:
+        return len(self._decoders)
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """A partition field that holds a hash of a column: it tells equal values apart, and nothing else."""
+
+    column: str
+    bucket_of: Callable[[object], int | None]
+    """The bucket of a value of the column's type (int, str, bytes, Decimal, date …); None where it can't be told."""
+    values: Ints
+    """The bucket of each file, or UNKNOWN."""
+
+
+@dataclass(frozen=True, eq=False)
+class Files:
+    """The live data files of one version of a table."""
+
+    paths: pa.Array
+    """Full location of each file."""
+    sizes: Ints
+    rows: Ints
+    """Rows in the file, deleted ones included; UNKNOWN where the metadata doesn't say."""
+    deleted: Ints
+    """Rows that deletion vectors and position deletes remove; UNKNOWN where only the delete files could say."""
+    delete_files: Ints
+    """Delete files and deletion vectors that apply to each file."""
+    added_by: Ints
+    """The snapshot or version that added each file, or UNKNOWN."""
+    layout_ids: pa.Array
+    """Id of the layout that zonal wrote the file with, or null."""
+    partition: Ints
+    """Number of the partition of each file in `partitions`."""
+    partitions: tuple[str, ...]
+    """The partitions for people: `region=eu/day=2026-01-01`, empty text in an unpartitioned table."""
+    bounds: Mapping[str, Bounds]
+    """By column; struct leaves by dotted path."""
+    partition_bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    """What the partition values say of the columns that they are made of."""
+    buckets: tuple[Buckets, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One entry of a table's history."""
+
+    id: int
+    time: datetime | None
+    operation: str
+    details: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Physical:
+    """How a column is found in the table's Parquet files: by field id where there is one, else by its path."""
+
+    path: str
+    field_id: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """One version of a table, as its metadata tells it."""
+
+    name: str
+    format: Literal["parquet", "delta", "iceberg"]
+    location: str
+    version: int | None
+    time: datetime | None
+    schema: pa.Schema
+    partitioning: tuple[str, ...]
+    """Partition fields for people, such as `region` and `day(ts)`."""
+    files: Files
+    physical: Mapping[str, Physical]
+    layout: Layout | None = None
+    """The layout that zonal recorded in the table's properties."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    commits: Mapping[int, Commit] = field(default_factory=dict)
+    blockers: tuple[str, ...] = ()
+    """Why zonal must not rewrite this table; reading works all the same."""
+    problems: tuple[str, ...] = ()
+    """Files that couldn't be read, each with its reason; they have no bounds, so nothing skips them."""

@@ -1,0 +1,1 @@
+"""Predicates: from SQL text to a tree of comparisons, and bound to a schema, to ranges of columns."""
