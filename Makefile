@@ -39,8 +39,9 @@ format: setup ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(BENCH) ## measure the kernel against its peers
+bench: $(BENCH) ## measure the kernel and the layouts against their peers
 	$(BIN)/python -m benchmarks.kernel
+	$(BIN)/python -m benchmarks.skipping
 
 interop: setup ## run the tests against the official engines
 	$(BIN)/python -m pytest -m interop tests/interop

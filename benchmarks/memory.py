@@ -21,6 +21,9 @@ from zonal.order import stable_order
 from zonal.ranks import Ranks
 
 MOST = 3.0
+LEAST_ROWS = 1_000_000
+"""Fewer rows take less than the warm-up took before them, so their growth shows nothing."""
+
 UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes a unit of ru_maxrss."""
 
@@ -50,9 +53,9 @@ class Memory:
         return self.extra_bytes / self.column_bytes
 
     @property
-    def met(self) -> bool:
-        """Tell whether the target is met."""
-        return self.ratio <= MOST
+    def met(self) -> bool | None:
+        """Tell whether the target is met; None where the rows are too few to tell."""
+        return self.ratio <= MOST if self.rows >= LEAST_ROWS else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON."""

@@ -65,11 +65,12 @@ def peers(rows: int) -> Iterator[Timed]:
         points = np.stack(few, axis=1).tolist()
         for library in LIBRARIES:
             _check(library, few)
-            peer = Peer(library.name, len(points), cpu_seconds(library.keys, points))
+            name = f"{library.name}, {library.bits[dimensions]} bits"
+            peer = Peer(name, len(points), cpu_seconds(library.keys, points))
             yield Timed(f"{library.kind}, {dimensions}-D", rows, own[library.kind], peer, TARGET)
         many = np.stack([code[:NUMPY_ROWS] for code in ours], axis=1)
         assert (hilbert.encode(many[: len(points)], dimensions, BITS) == encode("hilbert", few, BITS)[0]).all()
-        peer = Peer("numpy-hilbert-curve", len(many), cpu_seconds(hilbert.encode, many, dimensions, BITS))
+        peer = Peer(f"numpy-hilbert-curve, {BITS} bits", len(many), cpu_seconds(hilbert.encode, many, dimensions, BITS))
         yield Timed(f"hilbert, {dimensions}-D", rows, own["hilbert"], peer)
 
 

@@ -104,10 +104,11 @@ def _cluster(data: Arrow, layout: Layout, ranks: Ranks | None, file_rows: int | 
     linear = layout.kind == "linear"
     sort_words: Sequence[U64] = exact_words(data, layout.columns) if linear else words
     order = stable_order(sort_words)
-    ties = _split_heavy(data, layout, [word[order] for word in sort_words], order, file_rows)
-    keys = tuple(word[order] for word in words)
+    ordered = tuple(word[order] for word in sort_words)
+    ties = _split_heavy(data, layout, ordered, order, file_rows)
+    keys = tuple(word[order] for word in words) if linear else ordered  # only rows of equal keys were moved
     # Within one code of a column, a sort by values doesn't follow the codes of the columns behind it.
-    cut_words: list[U64] = [*(_sorted(keys) if linear else keys), ties]
+    cut_words: list[U64] = [*(_sorted(keys) if linear else keys), *([] if ties is None else [ties])]
     files = cell_cuts(cut_words, file_rows)
     return Clustered(
         data=take_rows(data, order),
@@ -134,10 +135,13 @@ def _sample(data: Arrow, columns: Sequence[str]) -> Arrow:
     return take_rows(keys, np.sort(rows))
 
 
-def _split_heavy(data: Arrow, layout: Layout, words: Sequence[U64], order: Order, file_rows: int) -> U64:
+def _split_heavy(data: Arrow, layout: Layout, words: Sequence[U64], order: Order, file_rows: int) -> U64 | None:
     """Order the rows of each key heavier than a file by the other columns, in place; return the rows' tie words."""
+    heavy = _heavy_runs(words, LARGEST * file_rows)
+    if not len(heavy):
+        return None
     ties = np.zeros(len(order), np.uint64)
-    for start, end in _heavy_runs(words, LARGEST * file_rows):
+    for start, end in heavy:
         rows = order[start:end]
         position = (np.arange(end - start) * 2**32 // (end - start)).astype(np.uint32)
         tie = tie_word(take_rows(data, rows), layout, position)

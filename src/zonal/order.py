@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from zonal.words import U64
+from zonal.words import BLOCK_ROWS, U64
 
 Order = npt.NDArray[np.int64]
 
@@ -34,18 +34,20 @@ def _order_by(key: U64) -> Order:
     packed: U64 = key - low
     packed >>= np.uint64(dropped)
     packed <<= np.uint64(row_bits)
-    packed |= np.arange(rows, dtype=np.uint64)
+    for start in range(0, rows, BLOCK_ROWS):
+        end = min(start + BLOCK_ROWS, rows)
+        packed[start:end] |= np.arange(start, end, dtype=np.uint64)
     packed.sort()
-    if not dropped:
-        packed &= row_mask
-        return packed.view(np.int64)
-    same = (packed[1:] ^ packed[:-1]) >> np.uint64(row_bits) == 0
+    tied = np.zeros(rows, np.bool_)
+    if dropped:
+        same = (packed[1:] ^ packed[:-1]) >> np.uint64(row_bits) == 0
+        tied[1:] |= same
+        tied[:-1] |= same
     packed &= row_mask
     order: Order = packed.view(np.int64)
-    tied = np.zeros(rows, np.bool_)
-    tied[1:] |= same
-    tied[:-1] |= same
-    runs = np.flatnonzero(tied)
-    chosen = order[runs]
-    order[runs] = chosen[np.argsort(key[chosen], kind="stable")]
+    if tied.any():
+        chosen = order[tied]
+        ties = key[chosen]
+        if (ties[1:] < ties[:-1]).any():  # else they are equal, and in their own order already
+            order[tied] = chosen[np.argsort(ties, kind="stable")]
     return order

@@ -241,12 +241,15 @@ def _distinct(values: Sequence[pa.Array], family: str) -> tuple[list[U64], npt.N
     if not parts:
         return [], np.zeros(0, np.int64)
     words = [np.concatenate([part.at(depth) for part in parts]) for depth in range(words_in(family))]
-    order = np.lexsort(words[::-1])
-    words = [word[order] for word in words]
-    new = np.ones(len(order), np.bool_)
+    if len(words) == 1:
+        words[0].sort()
+    else:
+        order = np.lexsort(words[::-1])
+        words = [word[order] for word in words]
+    new = np.ones(len(words[0]), np.bool_)
     new[1:] = np.logical_or.reduce([word[1:] != word[:-1] for word in words])
     starts = np.flatnonzero(new)
-    return [word[starts] for word in words], np.diff(starts, append=len(order))
+    return [word[starts] for word in words], np.diff(starts, append=len(new))
 
 
 def _distinct_bytes(values: Sequence[pa.Array]) -> tuple[list[U64], npt.NDArray[np.int64]]:

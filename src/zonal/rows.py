@@ -9,6 +9,9 @@ import pyarrow.compute as pc
 
 from zonal.errors import ColumnError, quoted
 
+_MOST_BYTES = 2**31 - 1
+"""What the 32-bit offsets of strings and lists reach; pyarrow joins a column's chunks before it takes from them."""
+
 Arrow = TypeVar("Arrow", bound=pa.RecordBatch | pa.Table)
 
 
@@ -22,6 +25,8 @@ def take_rows(data: Arrow, order: npt.NDArray[np.int64]) -> Arrow:
 
 def _take_column(field: pa.Field, column: pa.Array | pa.ChunkedArray, indices: pa.Array) -> pa.Array | pa.ChunkedArray:
     if not _needs_help(field.type):
+        if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1 and column.nbytes >= _MOST_BYTES:
+            return _take_in_parts(column, indices)
         return column.take(indices)
     try:
         if isinstance(column, pa.ChunkedArray):
@@ -29,6 +34,22 @@ def _take_column(field: pa.Field, column: pa.Array | pa.ChunkedArray, indices: p
         return _take(column, indices)
     except pa.ArrowNotImplementedError as error:
         raise ColumnError(f"Rows of column {quoted(field.name)} ({field.type}) can't be reordered: {error}.") from None
+
+
+def _take_in_parts(column: pa.ChunkedArray, indices: pa.Array) -> pa.ChunkedArray:
+    """Take from each chunk by itself: together their strings or lists may have more bytes than 32-bit offsets count."""
+    starts = np.cumsum([0, *map(len, column.chunks)])
+    parts = []
+    step = max(1, len(indices) * (_MOST_BYTES // 8) // column.nbytes)
+    for first in range(0, len(indices), step):
+        rows = indices.slice(first, step).to_numpy()
+        home = np.searchsorted(starts, rows, side="right") - 1
+        order = np.argsort(home, kind="stable")
+        taken = [column.chunk(c).take(pa.array(rows[home == c] - starts[c])) for c in np.unique(home)]
+        back = np.empty(len(rows), np.int64)
+        back[order] = np.arange(len(rows))
+        parts.append(pa.concat_arrays(taken).take(pa.array(back)))
+    return pa.chunked_array(parts, column.type)
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
