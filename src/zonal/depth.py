@@ -1,0 +1,86 @@
+"""How much the files' ranges of a column overlap, exactly, by a sweep over their bounds.
+
+The terms are those of Snowflake's SYSTEM$CLUSTERING_INFORMATION: a file's overlaps are the other files whose range
+meets its own; its depth is the largest number of files that share one value within its range, itself included; a
+constant file holds a single value.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from zonal.files import UNKNOWN, Bounds, Ints
+from zonal.skipping import Codes, column_places
+
+
+@dataclass(frozen=True)
+class Depth:
+    """How well one column is clustered."""
+
+    column: str
+    files_with_bounds: int
+    average_depth: float
+    average_overlaps: float
+    constant_files: int
+    histogram: Mapping[int, int]
+    """Files by depth, in classes: 0 to 16 one by one, then powers of two; the key is the upper end."""
+    lookup_files: float
+    """Files that a look-up of one value reads: the mean over the files' own lowest and highest values."""
+    distinct_at_least: int
+    """Distinct values among the bounds."""
+
+
+def depth_of(column: str, bounds: Bounds, rows: Ints) -> Depth:
+    """Sweep over the bounds of one column; files of which it holds only nulls have no range and meet no look-up."""
+    lower, upper, distinct = column_places(bounds, rows)
+    only_null = (bounds.nulls == rows) & (rows != UNKNOWN)
+    ranged = ~only_null
+    known = ranged & (lower >= 0) & (upper < max(distinct, 1)) & (distinct > 0)
+    low, high = np.maximum(lower[ranged], 0), np.minimum(upper[ranged], max(distinct - 1, 0))
+    if not len(low):
+        return Depth(column, int(known.sum()), 0.0, 0.0, 0, {}, 0.0, distinct)
+    cover = _cover(low, high, max(distinct, 1))
+    depths = _range_maximum(cover, low, high)
+    starts, ends = np.sort(low), np.sort(high)
+    overlaps = np.searchsorted(starts, high, "right") - np.searchsorted(ends, low, "left") - 1
+    ends_of_files = np.concatenate([cover[lower[known]], cover[upper[known]]]) if known.any() else cover
+    return Depth(
+        column=column,
+        files_with_bounds=int(known.sum()),
+        average_depth=float(depths.mean()),
+        average_overlaps=float(overlaps.mean()),
+        constant_files=int((lower[known] == upper[known]).sum()),
+        histogram=_histogram(depths),
+        lookup_files=float(ends_of_files.mean()),
+        distinct_at_least=distinct,
+    )
+
+
+def _cover(low: Codes, high: Codes, places: int) -> Ints:
+    """Count the files whose range holds each place."""
+    change = np.zeros(places + 1, np.int64)
+    np.add.at(change, low, 1)
+    np.add.at(change, high + 1, -1)
+    return np.cumsum(change)[:-1]
+
+
+def _range_maximum(values: Ints, low: Codes, high: Codes) -> Ints:
+    """Return the largest value between each pair of places, by a table of the maxima of all powers of two."""
+    level = np.frexp((high - low + 1).astype(np.float64))[1] - 1
+    result = np.empty(len(low), np.int64)
+    table = values
+    for power in range(int(level.max()) + 1):
+        if power:
+            half = 1 << (power - 1)
+            table = np.maximum(table[:-half], table[half:])
+        rows = np.flatnonzero(level == power)
+        result[rows] = np.maximum(table[low[rows]], table[high[rows] + 1 - (1 << power)])
+    return result
+
+
+def _histogram(depths: npt.NDArray[np.int64]) -> dict[int, int]:
+    classes = np.where(depths <= 16, depths, 1 << np.ceil(np.log2(np.maximum(depths, 1))).astype(np.int64))
+    ends, counts = np.unique(classes, return_counts=True)
+    return dict(zip(ends.tolist(), counts.tolist(), strict=True))

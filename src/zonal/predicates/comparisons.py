@@ -1,0 +1,57 @@
+"""Comparisons with a literal, as ranges of the column's domain."""
+
+import math
+from fractions import Fraction
+from typing import TypeAlias
+
+from zonal.predicates.bound import Interval, Ranges, union
+from zonal.predicates.domain import Domain, locate
+from zonal.predicates.tree import Value
+
+Place: TypeAlias = Fraction | float | bytes
+
+
+def compare(domain: Domain, op: str, value: Value) -> Ranges:
+    """Return where `column op value` may be true."""
+    low, high = locate(domain, value)
+    if isinstance(low, float) and math.isnan(low):
+        # NaN equals itself and is above all numbers in Spark and DuckDB; elsewhere it equals nothing.
+        numbers = (Interval(),) if op in ("<", "<=", "<>") else ()
+        return Ranges(domain.column, numbers, nan=op != "<")
+    return compare_between(domain, op, low, high)
+
+
+def compare_between(domain: Domain, op: str, low: Place, high: Place) -> Ranges:
+    """Return where `column op literal` may be true if all that is known of the literal is low ≤ literal ≤ high."""
+    if op == "=":
+        intervals = [_limits(domain, low, high)]
+    elif op in ("<", "<="):
+        intervals = [_limits(domain, None, high, is_open=op == "<")]
+    elif op in (">", ">="):
+        intervals = [_limits(domain, low, None, is_open=op == ">")]
+    elif low == high:
+        intervals = [_limits(domain, None, high, is_open=True), _limits(domain, low, None, is_open=True)]
+    else:
+        intervals = [Interval()]
+    return Ranges(domain.column, union(intervals), nan=domain.family == "float" and op in (">", ">=", "<>"))
+
+
+def half_open(first: Fraction | None, behind: Fraction | None) -> Interval:
+    """Return the values of a whole-number domain from `first` up to, but without, `behind`."""
+    return Interval(
+        None if first is None else math.ceil(first),
+        None if behind is None else math.ceil(behind) - 1,
+    )
+
+
+def _limits(domain: Domain, low: Place | None, high: Place | None, *, is_open: bool = False) -> Interval:
+    if not domain.is_whole:
+        assert not isinstance(low, Fraction)  # noqa: S101 - floats and bytes only
+        assert not isinstance(high, Fraction)  # noqa: S101
+        return Interval(low, high, low is not None and is_open, high is not None and is_open)
+    first = last = None
+    if isinstance(low, Fraction):
+        first = math.floor(low) + 1 if is_open else math.ceil(low)
+    if isinstance(high, Fraction):
+        last = math.ceil(high) - 1 if is_open else math.floor(high)
+    return Interval(first, last)

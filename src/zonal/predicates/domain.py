@@ -1,0 +1,173 @@
+"""Literals in the domain of a column's type: a point, or a small interval where engines may disagree on it."""
+
+import math
+from dataclasses import dataclass
+from datetime import date, datetime, time, tzinfo
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from zonal.errors import PredicateError, quoted
+from zonal.predicates.calendar import DAY, micros_of, parse_moment, parse_time, to_local, to_utc
+from zonal.predicates.tree import Value
+from zonal.words import family_of
+
+_UNITS = {"s": Fraction(1, 10**6), "ms": Fraction(1, 1000), "us": Fraction(1), "ns": Fraction(1000)}
+
+
+class Incomparable(Exception):  # noqa: N818 - not an error: the predicate stays unknown
+    """Engines compare such a literal by converting the column, in an order that the bounds don't follow."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """How values of one column are compared: `family` of its words, `scale` of numbers, `zone` of its moments."""
+
+    column: str
+    kind: pa.DataType
+    family: str
+    zone: tzinfo
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether the domain is whole numbers."""
+        return self.family not in ("float", "bytes")
+
+    @property
+    def has_zone(self) -> bool:
+        """Tell whether the column holds moments rather than clock times."""
+        return pa.types.is_timestamp(self.kind) and self.kind.tz is not None
+
+
+def domain_of(column: str, kind: pa.DataType, zone: tzinfo) -> Domain | None:
+    """Return the domain of a column; None for types that no statistics order."""
+    family = family_of(kind)
+    if family is None or family == "null" or family.startswith("duration"):
+        return None
+    return Domain(column, kind, family, zone)
+
+
+def locate(domain: Domain, value: Value) -> "tuple[Fraction, Fraction] | tuple[float, float] | tuple[bytes, bytes]":
+    """Return the interval of the domain that a literal lies in; a literal of another type is a `PredicateError`."""
+    if domain.family == "bytes":
+        place = _bytes(domain, value)
+        return place, place
+    if domain.family == "float":
+        return _float(domain, value)
+    if domain.family == "date" or domain.family.startswith("timestamp"):
+        return _moment(domain, value)
+    if domain.family == "time":
+        return _time(domain, value)
+    return _number(domain, value)
+
+
+def mismatch(domain: Domain, value: object) -> PredicateError:
+    """Say that a literal is of another type than the column."""
+    return PredicateError(
+        f"{quoted(str(value))} can't be compared with column {quoted(domain.column)}, which has type {domain.kind}."
+    )
+
+
+def _bytes(domain: Domain, value: Value) -> bytes:
+    is_uuid = pa.types.is_fixed_size_binary(domain.kind) or isinstance(domain.kind, pa.BaseExtensionType)
+    if isinstance(value, UUID):
+        return value.bytes
+    if isinstance(value, str) and is_uuid:
+        try:
+            return UUID(value).bytes
+        except ValueError:
+            raise mismatch(domain, value) from None
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if isinstance(value, bytes):
+        return value
+    raise Incomparable(f"a {type(value).__name__} compared with text")
+
+
+def _exact(domain: Domain, value: Value) -> Fraction | float:
+    """Return a number exactly, or as float where it is infinite or NaN; text is read as a number."""
+    if isinstance(value, bool):
+        return Fraction(int(value))
+    if isinstance(value, str):
+        text = value.strip().casefold()
+        if pa.types.is_boolean(domain.kind) and text in ("true", "false"):
+            return Fraction(text == "true")
+        try:
+            value = Decimal(text)
+        except InvalidOperation:
+            raise mismatch(domain, value) from None
+    if isinstance(value, int | Decimal | float):
+        number = value if isinstance(value, int) or math.isfinite(value) else float(value)
+        return number if isinstance(number, float) and not math.isfinite(number) else Fraction(number)
+    raise mismatch(domain, value)
+
+
+def _number(domain: Domain, value: Value) -> tuple[Fraction, Fraction]:
+    if pa.types.is_boolean(domain.kind) and not isinstance(value, bool | str | int):
+        raise mismatch(domain, value)
+    number = _exact(domain, value)
+    if isinstance(number, float):
+        raise Incomparable(f"{number} compared with whole numbers")
+    low = high = number
+    if isinstance(value, float):  # engines compare as doubles: the column's value may be rounded to this one
+        low, high = Fraction(math.nextafter(value, -math.inf)), Fraction(math.nextafter(value, math.inf))
+    scale = 10**domain.kind.scale if domain.family.startswith("decimal") else 1
+    return low * scale, high * scale
+
+
+def _float(domain: Domain, value: Value) -> tuple[float, float]:
+    number = _exact(domain, value)
+    if isinstance(number, float):
+        return number, number
+    try:
+        nearest = float(number)
+    except OverflowError:
+        nearest = math.copysign(math.inf, number)
+    places = [nearest]
+    if not math.isfinite(nearest) or Fraction(nearest) != number:
+        places += [math.nextafter(nearest, -math.inf), math.nextafter(nearest, math.inf)]
+    if domain.kind.bit_width < 64:  # some engines narrow the literal, others widen the column
+        with np.errstate(over="ignore"):
+            narrow = np.dtype(f"f{domain.kind.bit_width // 8}").type(nearest)
+        places += [float(narrow), float(np.nextafter(narrow, -np.inf)), float(np.nextafter(narrow, np.inf))]
+    return min(places), max(places)
+
+
+def _moment(domain: Domain, value: Value) -> tuple[Fraction, Fraction]:
+    """Dates in days and timestamps in their unit; a literal without zone is a time in the session's zone."""
+    if isinstance(value, datetime):
+        clock = Fraction(micros_of(value))
+        offset = value.utcoffset()
+        shift = None if offset is None else Fraction(offset.total_seconds()) * 10**6
+    elif isinstance(value, date):
+        clock, shift = Fraction(micros_of(value)), None
+    elif isinstance(value, str):
+        parsed = parse_moment(value)
+        if parsed is None:
+            raise mismatch(domain, value)
+        clock, shift = parsed[0], None if parsed[1] is None else Fraction(parsed[1])
+    else:
+        raise mismatch(domain, value)
+    if domain.has_zone:
+        place = to_utc(clock, domain.zone) if shift is None else clock - shift
+    else:
+        place = clock if shift is None else to_local(clock - shift, domain.zone)
+    if domain.family == "date":
+        slack = Fraction(0 if shift is None else 1)  # where a day begins, clocks may have been moved
+        return place / DAY - slack, place / DAY + slack
+    place *= _UNITS[domain.kind.unit]
+    return place, place
+
+
+def _time(domain: Domain, value: Value) -> tuple[Fraction, Fraction]:
+    nanos = None
+    if isinstance(value, time) and value.tzinfo is None:
+        nanos = ((value.hour * 60 + value.minute) * 60 + value.second) * 10**9 + value.microsecond * 1000
+    elif isinstance(value, str):
+        nanos = parse_time(value)
+    if nanos is None:
+        raise mismatch(domain, value)
+    return Fraction(nanos), Fraction(nanos)

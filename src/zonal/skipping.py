@@ -1,0 +1,207 @@
+"""Which files, row groups or pages might hold a matching row, decided on all of them at once.
+
+The law: a unit that holds a row for which the predicate is true is kept. A bound that is missing, a count that is not
+known, a NaN that may be there: each keeps the unit.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zonal.files import UNKNOWN, Bounds, Ints
+from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some
+from zonal.words import U64, decoded_array, family_of, words_of
+
+Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int32]
+
+_MANY = 8
+"""From this many intervals on, a unit's place among them is searched instead of compared with each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Skipped:
+    """What a predicate keeps, and for each unit that it doesn't, the column that was enough to tell."""
+
+    kept: Mask
+    by: Mapping[str, Mask]
+    """Units that were skipped, by the first column (or columns, joined with ` or `) that excludes them."""
+
+
+class Index:
+    """Bounds of many units, ready to be asked: values are replaced by their place among all bounds of the column."""
+
+    def __init__(self, rows: Ints, bounds: Mapping[str, Bounds]) -> None:
+        self.rows = rows
+        self._bounds = bounds
+        self._columns: dict[str, _ColumnIndex] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def skip(self, predicate: Bound) -> Skipped:
+        """Keep the units that might hold a row for which the predicate is true."""
+        conjuncts = predicate.parts if isinstance(predicate, All) else (predicate,)
+        kept = np.ones(len(self), np.bool_)
+        by: dict[str, Mask] = {}
+        for part in conjuncts:
+            might = self.might_match(part)
+            excluded = kept & ~might
+            if excluded.any():
+                name = " or ".join(columns_of(part)) or "the predicate"
+                by[name] = by[name] | excluded if name in by else excluded
+            kept &= might
+        return Skipped(kept, by)
+
+    def might_match(self, predicate: Bound) -> Mask:
+        """Return which units might match; nested ANDs and ORs are walked with a list, not with the stack."""
+        done: dict[int, Mask] = {}
+        waiting: list[Bound] = [predicate]
+        while waiting:
+            node = waiting[-1]
+            if isinstance(node, All | Some):
+                missing = [part for part in node.parts if id(part) not in done]
+                if missing:
+                    waiting.extend(missing)
+                    continue
+                done[id(node)] = self._join(node, [done[id(part)] for part in node.parts])
+            else:
+                done[id(node)] = self._leaf(node)
+            waiting.pop()
+        return done[id(predicate)]
+
+    def _join(self, node: All | Some, parts: Sequence[Mask]) -> Mask:
+        result = np.full(len(self), isinstance(node, All))
+        for part in parts:
+            if isinstance(node, All):
+                result &= part
+            else:
+                result |= part
+        return result
+
+    def _leaf(self, node: Bound) -> Mask:
+        if isinstance(node, Ranges) and node.column in self._bounds:
+            return self._column(node.column).might_lie_in(node)
+        if isinstance(node, Nulls) and node.column in self._bounds:
+            column = self._column(node.column)
+            might: Mask = ~column.all_null if node.negated else column.nulls != 0
+            return might
+        return np.ones(len(self), np.bool_)
+
+    def _column(self, name: str) -> "_ColumnIndex":
+        if name not in self._columns:
+            self._columns[name] = _ColumnIndex(self._bounds[name], self.rows)
+        return self._columns[name]
+
+
+class _ColumnIndex:
+    """One column's bounds as places in the sorted list of all its bounds; -1 and len(values) where one is not known."""
+
+    def __init__(self, bounds: Bounds, rows: Ints) -> None:
+        self.nulls = bounds.nulls
+        self.all_null = (bounds.nulls >= rows) & (bounds.nulls != UNKNOWN) & (rows != UNKNOWN)
+        self.nans = bounds.nans
+        values = comparable_values(pa.concat_arrays([bounds.lower, bounds.upper]))
+        known = np.concatenate([_is_valid(bounds.lower), _is_valid(bounds.upper)])
+        self.values, places = np.unique(values[known], return_inverse=True)
+        codes = np.empty(len(values), np.int32)
+        codes[known] = places
+        count = len(rows)
+        codes[:count][~known[:count]] = -1
+        codes[count:][~known[count:]] = len(self.values)
+        self.lower, self.upper = codes[:count].copy(), codes[count:].copy()
+
+    @cached_property
+    def _list(self) -> list[Point]:
+        found: list[Point] = self.values.tolist()
+        return found
+
+    def might_lie_in(self, ranges: Ranges) -> Mask:
+        """Return which units might hold a value in one of the intervals."""
+        limits = [self._places(interval) for interval in ranges.intervals]
+        might = np.zeros(len(self.lower), np.bool_)
+        if len(limits) > _MANY:
+            first, last = (np.array(side, np.int32) for side in zip(*limits, strict=True))
+            nearest = np.searchsorted(last, self.lower)  # the first interval that doesn't end before the unit begins
+            inside = nearest < len(last)
+            might[inside] = first[nearest[inside]] <= self.upper[inside]
+        else:
+            for low, high in limits:
+                might |= (self.lower <= high) & (self.upper >= low)
+        might &= ~self.all_null
+        if ranges.nan:
+            might |= self.nans != 0
+        return might
+
+    def _places(self, interval: Interval) -> tuple[int, int]:
+        """Return the first and the last place in the interval; -1 and len(values) stand for what is not known."""
+        low, high = 0, len(self.values)
+        if interval.low is not None:
+            low = (bisect_right if interval.low_open else bisect_left)(self._list, interval.low)  # type: ignore[type-var]
+        if interval.high is not None:
+            find: Callable[[Sequence[Point], Point], int] = bisect_left if interval.high_open else bisect_right  # type: ignore[assignment]
+            high = find(self._list, interval.high) - 1
+        return low, high
+
+
+def column_places(bounds: Bounds, rows: Ints) -> tuple[Codes, Codes, int]:
+    """Return the place of each unit's bounds among the column's distinct bounds, and how many of those there are."""
+    column = _ColumnIndex(bounds, rows)
+    return column.lower, column.upper, len(column.values)
+
+
+def comparable_values(array: pa.Array) -> npt.NDArray[np.generic]:
+    """Return bounds in the column's domain (see `predicates.bound`): integers, floats, or bytes as objects."""
+    array = decoded_array(array)
+    family = str(family_of(array.type))
+    if family == "bytes":
+        return np.array(array.cast(pa.large_binary()).to_pylist(), object)
+    if family.startswith("decimal"):
+        words = [words_of(array, family).at(depth) for depth in range(4 if family.startswith("decimal256") else 2)]
+        return _whole_numbers(words)
+    word = words_of(array, family).at(0)
+    if family == "float":
+        values: npt.NDArray[np.float64] = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        return values + 0.0  # -0.0 is 0.0
+    if family == "uint64":
+        return word
+    return (word ^ np.uint64(1 << 63)).view(np.int64)
+
+
+def _whole_numbers(words: Sequence[U64]) -> npt.NDArray[np.generic]:
+    """Return the unscaled numbers of decimals: 64-bit integers where they fit, else Python's."""
+    low = words[-1].view(np.int64)
+    high = [words[0] ^ np.uint64(1 << 63), *words[1:-1]]
+    sign = (low >> 63).view(np.uint64)
+    if all((word == sign).all() for word in high):
+        return low
+    numbers = (words[0] ^ np.uint64(1 << 63)).view(np.int64).astype(object)
+    for word in words[1:]:
+        numbers = numbers * 2**64 + word.astype(object)
+    return numbers
+
+
+def _is_valid(array: pa.Array) -> Mask:
+    valid: Mask = pc.is_valid(array).to_numpy(zero_copy_only=False)
+    return valid
+
+
+def columns_of(predicate: Bound) -> list[str]:
+    """List the columns of a predicate in the order in which they stand there."""
+    names: list[str] = []
+    waiting: list[Bound] = [predicate]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, All | Some):
+            waiting.extend(reversed(node.parts))
+        elif isinstance(node, Anything):
+            names += node.columns
+        else:
+            names.append(node.column)
+    return list(dict.fromkeys(names))
