@@ -1,0 +1,102 @@
+"""The files that a Delta checkpoint lists, as a table with a row a file."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from zonal.errors import TableError, quoted
+from zonal.files import UNKNOWN
+
+LAYOUT_TAG = "zonal.layout"
+STRINGS = pa.map_(pa.string(), pa.string())
+ADDS = pa.schema(
+    {
+        "path": pa.string(),
+        "values": STRINGS,
+        "size": pa.int64(),
+        "stats": pa.large_string(),
+        "layout": pa.string(),
+        "vector": pa.string(),
+        "deleted": pa.int64(),
+        "version": pa.int64(),
+        "provider": pa.string(),
+    }
+)
+
+_SMALL = ("protocol", "metaData", "sidecar")
+
+
+@dataclass(frozen=True, eq=False)
+class Adds:
+    """Live files from one place of the log: a checkpoint's file, or all JSON commits together."""
+
+    rows: pa.Table
+    """One row a file: `path`, partition `values`, `size`, `stats` and so on."""
+    parsed: pa.ChunkedArray | None
+    """`stats_parsed` of the same files, where some of them have no JSON statistics."""
+
+
+def vector_id(descriptor: Mapping[str, Any] | None) -> str | None:
+    """Return the unique id of a deletion vector ("Deletion Vector Descriptor Schema", derived fields)."""
+    if not descriptor:
+        return None
+    offset = descriptor.get("offset")
+    return f"{descriptor['storageType']}{descriptor['pathOrInlineDv']}{'' if offset is None else f'@{offset}'}"
+
+
+def read_checkpoint_file(
+    filesystem: pa.fs.FileSystem, path: str, resolve: Callable[[str], str]
+) -> tuple[list[dict[str, Any]], Adds]:
+    """Return the small actions of a checkpoint or sidecar file, and the files that it adds."""
+    try:
+        with filesystem.open_input_file(path) as source:
+            # INT96 timestamps of stats_parsed would overflow as nanoseconds.
+            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+            names = set(file.schema_arrow.names)
+            small = file.read(columns=[name for name in _SMALL if name in names])
+            actions: list[dict[str, Any]] = []
+            for name in small.column_names:
+                present = small.select([name]).filter(pc.is_valid(small[name]))
+                actions += present.to_pylist(maps_as_pydicts="strict")
+            return actions, _read_adds(file, resolve)
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise TableError(f"The checkpoint file {quoted(path, limit=300)} can't be read: {error}") from None
+
+
+def _read_adds(file: pq.ParquetFile, resolve: Callable[[str], str]) -> Adds:
+    schema = file.schema_arrow
+    if "add" not in schema.names:
+        return Adds(ADDS.empty_table(), None)
+    fields = {child.name for child in schema.field("add").type}
+    wanted = ("path", "partitionValues", "size", "stats", "tags", "deletionVector", "clusteringProvider")
+    read = file.read(columns=[f"add.{name}" for name in wanted if name in fields])["add"]
+    live = pc.is_valid(read)
+    adds = read.filter(live)
+
+    def column(name: str, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
+        return pc.struct_field(adds, name).cast(kind) if name in fields else pa.nulls(len(adds), kind)
+
+    tags = column("tags", STRINGS)
+    vectors = pc.struct_field(adds, "deletionVector") if "deletionVector" in fields else pa.nulls(len(adds))
+    described = vectors.to_pylist() if vectors.null_count < len(adds) else [None] * len(adds)
+    stats = column("stats", pa.large_string())
+    rows = {
+        "path": [resolve(path) for path in column("path", pa.string()).to_pylist()],
+        "values": column("partitionValues", STRINGS),
+        "size": column("size", pa.int64()),
+        "stats": stats,
+        "layout": pc.map_lookup(tags, LAYOUT_TAG, "last"),
+        "vector": [vector_id(descriptor) for descriptor in described],
+        "deleted": [descriptor["cardinality"] if descriptor else 0 for descriptor in described],
+        "version": pa.array([UNKNOWN] * len(adds), pa.int64()),
+        "provider": column("clusteringProvider", pa.string()),
+    }
+    # delta.checkpoint.writeStatsAsJson=false leaves only the struct; otherwise it says the same at twice the memory.
+    struct = "stats_parsed" in fields and stats.null_count > 0
+    parsed = pc.struct_field(file.read(columns=["add.stats_parsed"])["add"].filter(live), 0) if struct else None
+    return Adds(pa.table(rows, schema=ADDS), parsed)

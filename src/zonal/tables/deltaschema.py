@@ -1,0 +1,151 @@
+"""A Delta table's schema: from the log's JSON to Arrow, with the physical names that statistics and files use."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from zonal.columns import find
+from zonal.errors import TableError, quoted
+
+Json = Any
+"""What `json.loads` returns."""
+
+TIMESTAMP = pa.timestamp("us", "UTC")
+TIMESTAMP_NTZ = pa.timestamp("us")
+_VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+_TYPES: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "decimal": pa.decimal128(10, 0),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": TIMESTAMP,
+    "timestamp_ntz": TIMESTAMP_NTZ,
+    "variant": _VARIANT,
+    "void": pa.null(),
+}
+
+_Found = tuple["Leaf", tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A column without children, or a struct's leaf."""
+
+    name: str
+    """Dotted logical path."""
+    type: pa.DataType
+    steps: tuple[str, ...]
+    """Physical names from the root to the leaf: statistics and files use them ("Column Mapping")."""
+    field_id: int | None = None
+    bounded: bool = True
+    """Whether statistics have bounds of it, in the order that predicates mean."""
+    was_float: bool = False
+    """A double that type widening made of a float: statistics of old files are the text of a float."""
+
+
+def read_schema(text: str, *, mapping: str = "none") -> tuple[pa.Schema, tuple[Leaf, ...]]:
+    """Read the schema JSON of the log, with `mapping` as `delta.columnMapping.mode`.
+
+    A leaf whose dotted name means another column first (see `zonal.columns.find`) is left out.
+    """
+    try:
+        fields, found = _read_fields(json.loads(text), mapping, "", ())
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise TableError(f"The table's schema can't be read: {type(error).__name__} {error}") from None
+    schema = pa.schema(fields)
+    count = Counter(leaf.name for leaf, _ in found)
+    return schema, tuple(leaf for leaf, path in found if count[leaf.name] == 1 or find(schema, leaf.name) == path)
+
+
+def _read_fields(struct: Json, mapping: str, above: str, steps: tuple[str, ...]) -> tuple[list[pa.Field], list[_Found]]:
+    fields: list[pa.Field] = []
+    leaves: list[_Found] = []
+    for member in _members(struct):
+        name, kind, metadata = member["name"], member["type"], member.get("metadata") or {}
+        physical = name if mapping == "none" else metadata.get("delta.columnMapping.physicalName", name)
+        path, dotted = (*steps, physical), f"{above}{name}"
+        if isinstance(kind, dict) and kind["type"] == "struct":
+            children, below = _read_fields(kind, mapping, f"{dotted}.", path)
+            arrow = pa.struct(children)
+        else:
+            arrow, below = _type(kind), []
+        if arrow == _VARIANT and not below:
+            parts = [Leaf(f"{dotted}.{part.name}", part.type, (*path, part.name), bounded=False) for part in arrow]
+            below = [(part, (position,)) for position, part in enumerate(parts)]
+        position = len(fields)
+        leaves += [(leaf, (position, *rest)) for leaf, rest in below]
+        if not below:
+            leaves.append((_leaf(dotted, arrow, path, metadata, mapping), (position,)))
+        fields.append(pa.field(name, arrow, bool(member.get("nullable", True))))
+    return fields, leaves
+
+
+def _leaf(name: str, kind: pa.DataType, steps: tuple[str, ...], metadata: Mapping[str, Any], mapping: str) -> Leaf:
+    field_id = metadata.get("delta.columnMapping.id") if mapping == "id" else None
+    # Statistics of a collated string are in the order of its bytes, predicates on it are not.
+    bounded = raw_type(kind) is not None and "__COLLATIONS" not in metadata
+    changes = metadata.get("delta.typeChanges") or ()
+    was_float = pa.types.is_float64(kind) and any(change.get("fromType") == "float" for change in changes)
+    return Leaf(name, kind, steps, field_id, bounded, was_float)
+
+
+def _members(struct: Json) -> list[Mapping[str, Any]]:
+    # "Primitive Types": columns of type void aren't in the files, and readers drop them.
+    return [member for member in struct["fields"] if member["type"] != "void"]
+
+
+def _type(kind: Json) -> pa.DataType:
+    if isinstance(kind, str):
+        return _primitive(kind)
+    if kind["type"] == "struct":
+        return pa.struct([pa.field(m["name"], _type(m["type"]), m.get("nullable", True)) for m in _members(kind)])
+    if kind["type"] == "array":
+        return pa.list_(pa.field("element", _type(kind["elementType"]), kind.get("containsNull", True)))
+    if kind["type"] == "map":
+        value = pa.field("value", _type(kind["valueType"]), kind.get("valueContainsNull", True))
+        return pa.map_(_type(kind["keyType"]), value)
+    raise ValueError(f"unknown type {quoted(str(kind['type']))}")
+
+
+def _primitive(kind: str) -> pa.DataType:
+    if kind in _TYPES:
+        return _TYPES[kind]
+    if match := re.fullmatch(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)", kind):
+        return pa.decimal128(int(match[1]), int(match[2]))
+    if re.fullmatch(r"(var)?char\(\d+\)", kind):
+        return pa.string()
+    raise ValueError(f"unknown type {quoted(kind)}")
+
+
+_BOUNDED = (pa.types.is_floating, pa.types.is_decimal, pa.types.is_string, pa.types.is_boolean)
+
+
+def raw_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type that a bound is read from JSON as, None for types that have no bounds."""
+    if pa.types.is_integer(kind):
+        return pa.int64()
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return pa.large_string()
+    bounded = any(test(kind) for test in _BOUNDED)
+    return wide_type(kind) if bounded else None
+
+
+def wide_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that a bound of the column has before it is moved outward."""
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    if pa.types.is_decimal(kind):
+        return pa.decimal256(76, 38)
+    return pa.large_string() if pa.types.is_string(kind) else kind
