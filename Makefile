@@ -42,6 +42,7 @@ format: setup ## format the code
 bench: $(BENCH) ## measure the kernel and the layouts against their peers
 	$(BIN)/python -m benchmarks.kernel
 	$(BIN)/python -m benchmarks.skipping
+	$(BIN)/python -m benchmarks.reading
 
 interop: setup ## run the tests against the official engines
 	$(BIN)/python -m pytest -m interop tests/interop

@@ -1,5 +1,6 @@
 """The command line as a user meets it: in a process of its own."""
 
+import json
 import subprocess
 import sys
 
@@ -81,3 +82,54 @@ def test_importing_zonal_starts_nothing():
     heavy = ("pyspark", "deltalake", "pyiceberg", "sqlglot", "rich")
     code = f"import sys, zonal; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "events"
+    path.mkdir()
+    for number in range(4):
+        rows = pa.table({"id": range(number * 100, number * 100 + 100), "name [red]": [f"\x1b[31m{number}"] * 100})
+        pq.write_table(rows, path / f"{number}.parquet", row_group_size=50)
+    return path
+
+
+def test_show_tells_how_well_columns_skip(folder):
+    told = run("show", folder)
+    assert told.returncode == 0, told.stderr
+    assert "4 files, 400 rows" in told.stdout
+    assert "a look-up of id reads 1 of 4 files" in told.stdout
+    assert "name [red]" in told.stdout, "a name is text, not markup"
+    assert "\x1b" not in told.stdout
+    assert json.loads(run("show", folder, "--output", "json", "--columns", "id").stdout)["files"] == 4
+
+
+def test_explain_tells_what_a_query_reads(folder):
+    told = run("explain", folder, "--where", "id BETWEEN 120 AND 130", "--files")
+    assert told.returncode == 0, told.stderr
+    assert "id skipped 3 files" in told.stdout
+    assert "1.parquet" in told.stdout
+    found = json.loads(run("explain", folder, "--sql", "SELECT * FROM t WHERE id = 5", "--output", "json").stdout)
+    assert [(level["name"], level["kept"]) for level in found["levels"]] == [("files", 1), ("row groups", 1)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "{}s"], "Did you mean 'events'?"),
+        (["show", "{}", "--columns", "idd"], "Unknown column 'idd'. Did you mean 'id'?"),
+        (["show", "{}", "--storage-option", "secret"], "'secret' is not KEY=VALUE"),
+        (["show", "{}@7"], "plain Parquet has no versions"),
+        (["explain", "{}"], "either a condition (where) or a query (sql)"),
+        (["explain", "{}", "--where", "idd = 3"], "Unknown column 'idd'. Did you mean 'id'?"),
+        (["explain", "{}", "--where", "id = "], "can't be read"),
+        (["explain", "{}", "--where", "id = 3", "--dialect", "duckdbb"], "Did you mean 'duckdb'?"),
+        (["explain", "{}", "--where", "id = 3", "--timezone", "Mars"], "time zone 'Mars'"),
+    ],
+)
+def test_mistakes_with_tables_are_explained_in_a_line(folder, arguments, message):
+    told = run(*(argument.format(folder) for argument in arguments))
+    assert told.returncode == 1
+    assert message in told.stderr
+    assert "Traceback" not in told.stderr
+    assert told.stdout == ""

@@ -30,7 +30,8 @@ from zonal.errors import TableError
 from zonal.files import UNKNOWN
 from zonal.layout import Layout
 from zonal.tables import deltalog, deltastats
-from zonal.tables.delta import DeltaTable, azure_arguments, is_delta, s3_arguments
+from zonal.tables.delta import DeltaTable, is_delta
+from zonal.tables.storage import azure_arguments, s3_arguments
 
 UTC = timezone.utc
 

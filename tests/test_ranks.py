@@ -78,7 +78,7 @@ def test_percent_rank_of_many_floats_and_strings():
         {"f": np.round(rng.lognormal(0, 2, 3000), 1), "s": [f"user-{n}" for n in rng.integers(0, 900, 3000)]}
     )
     for name in ("f", "s"):
-        told = duckdb.sql(f"SELECT percent_rank() OVER (ORDER BY {name}) * 2999 FROM rows").fetchnumpy()  # noqa: S608
+        told = duckdb.sql(f"SELECT percent_rank() OVER (ORDER BY {name}) * 2999 FROM rows").fetchnumpy()
         below = np.sort(np.round(next(iter(told.values()))).astype(int))
         expected = np.maximum(1, (below << 16) // 3000)
         assert (np.sort(ColumnRanks.fit(rows[name]).codes(rows[name], 16)) == expected).all()

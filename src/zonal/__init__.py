@@ -1,10 +1,47 @@
 """zonal makes lakehouse tables skippable: it clusters their rows over many columns at once."""
 
+from typing import TYPE_CHECKING, Any
+
 from zonal.batch import Clustered, cluster_batch
 from zonal.errors import ZonalAdvice, ZonalError
 from zonal.layout import Layout
 from zonal.ranks import Ranks
 
+if TYPE_CHECKING:
+    from zonal.tables.opening import open_table
+    from zonal.verbs.explain import explain, prune
+    from zonal.verbs.show import show
+
 __version__ = "0.1.0"
 
-__all__ = ["Clustered", "Layout", "Ranks", "ZonalAdvice", "ZonalError", "__version__", "cluster_batch"]
+__all__ = [
+    "Clustered",
+    "Layout",
+    "Ranks",
+    "ZonalAdvice",
+    "ZonalError",
+    "__version__",
+    "cluster_batch",
+    "explain",
+    "open_table",
+    "prune",
+    "show",
+]
+
+_LATER = {
+    "explain": "zonal.verbs.explain",
+    "prune": "zonal.verbs.explain",
+    "show": "zonal.verbs.show",
+    "open_table": "zonal.tables.opening",
+}
+"""Names whose modules bring the formats' and SQL's libraries: imported when first used."""
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - what the module holds
+    if name not in _LATER:
+        raise AttributeError(f"module 'zonal' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    value = getattr(import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value

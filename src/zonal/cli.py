@@ -1,14 +1,24 @@
 """The command line: `zonal VERB …`. Verbs live in their own modules; here they get their options and their errors."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from datetime import timezone as zones
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from zonal import __version__
-from zonal.errors import ZonalError
+from zonal.errors import ZonalError, quoted
+
+if TYPE_CHECKING:
+    from zonal.tables.table import Table
+
+UTC = zones.utc
 
 app = typer.Typer(
     name="zonal",
@@ -53,8 +63,116 @@ def demo(
     """Cluster data in several layouts, write them as Parquet, and show what their statistics let queries skip."""
     from zonal.demo import run  # noqa: PLC0415 - `zonal --help` stays fast
 
-    columns = None if by is None else [name.strip() for name in by.split(",")]
-    run(Console(), data=data, by=columns, rows=rows, files=files, into=into)
+    run(Console(), data=data, by=_names(by), rows=rows, files=files, into=into)
+
+
+class Output(str, Enum):
+    """What results are printed as."""
+
+    text = "text"
+    json = "json"
+
+
+TableName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="A path, parquet:PATH, delta:PATH[@VERSION], iceberg:NAMESPACE.TABLE[@SNAPSHOT], or ….metadata.json.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Catalog = Annotated[str | None, typer.Option(help="PyIceberg catalog of an iceberg: table.", show_default=False)]
+Storage = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option", metavar="KEY=VALUE", help="Option of the storage; may be repeated.", show_default=False
+    ),
+]
+OutputAs = Annotated[Output, typer.Option("--output", help="What to print.")]
+
+
+@app.command()
+def show(
+    table: TableName,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to look at, separated by commas.", show_default=False)
+    ] = None,
+    catalog: Catalog = None,
+    storage_option: Storage = None,
+    output: OutputAs = Output.text,
+) -> None:
+    """Show the health of a table's layout: files, sizes, and how well each column skips."""
+    from zonal.report.jsonform import to_json  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.text import print_health  # noqa: PLC0415
+    from zonal.verbs.show import show as measure  # noqa: PLC0415
+
+    with _progress("reading the table's metadata"):
+        health = measure(_open(table, catalog, storage_option), columns=_names(columns))
+    if output is Output.json:
+        typer.echo(to_json(health))
+    else:
+        print_health(Console(), health)
+
+
+@app.command()
+def explain(
+    table: TableName,
+    where: Annotated[str | None, typer.Option(help="A condition, as behind WHERE.", show_default=False)] = None,
+    sql: Annotated[str | None, typer.Option(help="A whole SELECT.", show_default=False)] = None,
+    dialect: Annotated[str | None, typer.Option(help="SQL dialect: spark, trino, duckdb …", show_default=False)] = None,
+    timezone: Annotated[str, typer.Option(help="Time zone of the session that runs the query.")] = "UTC",
+    now: Annotated[datetime | None, typer.Option(help="What current_timestamp is, in UTC.", show_default="now")] = None,
+    files: Annotated[bool, typer.Option("--files", help="List the files that are read.")] = False,
+    footers: Annotated[
+        bool | None,
+        typer.Option(
+            "--footers/--no-footers", help="Look into files for row groups and pages.", show_default="up to 1,000 files"
+        ),
+    ] = None,
+    bloom: Annotated[bool, typer.Option("--bloom", help="Ask Bloom filters, too.")] = False,
+    catalog: Catalog = None,
+    storage_option: Storage = None,
+    output: OutputAs = Output.text,
+) -> None:  # fmt: skip
+    """Tell which partitions, files, row groups and pages a query reads, and what skipped the rest."""
+    from zonal.report.jsonform import to_json  # noqa: PLC0415
+    from zonal.report.text import print_explanation  # noqa: PLC0415
+    from zonal.verbs.explain import explain as look  # noqa: PLC0415 - `zonal --help` stays fast
+
+    with _progress("reading the table's metadata") as step:
+        found = look(
+            _open(table, catalog, storage_option), where=where, sql=sql, dialect=dialect, timezone=timezone,
+            now=None if now is None else now.replace(tzinfo=UTC), footers=footers, bloom=bloom,
+            progress=lambda done, total: step(f"reading footers {done:,} of {total:,}"),
+        )  # fmt: skip
+    if output is Output.json:
+        typer.echo(to_json(found))
+    else:
+        print_explanation(Console(), found, files=files)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _open(name: str, catalog: str | None, options: list[str] | None) -> "Table":
+    from zonal.tables.opening import open_table  # noqa: PLC0415
+
+    wrong = [option for option in options or [] if "=" not in option]
+    if wrong:
+        raise ZonalError(f"--storage-option {quoted(wrong[0].partition('=')[0])} is not KEY=VALUE.")
+    return open_table(name, catalog=catalog, storage_options=dict(option.split("=", 1) for option in options or []))
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[str], None]]:
+    """Show a spinner while something long runs, on a terminal only and apart from the results."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status(what) as status:
+        yield status.update
 
 
 def main() -> None:

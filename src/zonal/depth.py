@@ -14,6 +14,9 @@ import numpy.typing as npt
 from zonal.files import UNKNOWN, Bounds, Ints
 from zonal.skipping import Codes, column_places
 
+_NARROW = 1e-9
+"""A range narrower than this share of the column's is one value."""
+
 
 @dataclass(frozen=True)
 class Depth:
@@ -27,14 +30,15 @@ class Depth:
     histogram: Mapping[int, int]
     """Files by depth, in classes: 0 to 16 one by one, then powers of two; the key is the upper end."""
     lookup_files: float
-    """Files that a look-up of one value reads: the mean over the files' own lowest and highest values."""
+    """Files that a look-up of a value reads on average, if the rows of a file are spread evenly over its range."""
     distinct_at_least: int
     """Distinct values among the bounds."""
 
 
 def depth_of(column: str, bounds: Bounds, rows: Ints) -> Depth:
     """Sweep over the bounds of one column; files of which it holds only nulls have no range and meet no look-up."""
-    lower, upper, distinct = column_places(bounds, rows)
+    lower, upper, values = column_places(bounds, rows)
+    distinct = len(values)
     only_null = (bounds.nulls == rows) & (rows != UNKNOWN)
     ranged = ~only_null
     known = ranged & (lower >= 0) & (upper < max(distinct, 1)) & (distinct > 0)
@@ -45,7 +49,6 @@ def depth_of(column: str, bounds: Bounds, rows: Ints) -> Depth:
     depths = _range_maximum(cover, low, high)
     starts, ends = np.sort(low), np.sort(high)
     overlaps = np.searchsorted(starts, high, "right") - np.searchsorted(ends, low, "left") - 1
-    ends_of_files = np.concatenate([cover[lower[known]], cover[upper[known]]]) if known.any() else cover
     return Depth(
         column=column,
         files_with_bounds=int(known.sum()),
@@ -53,8 +56,48 @@ def depth_of(column: str, bounds: Bounds, rows: Ints) -> Depth:
         average_overlaps=float(overlaps.mean()),
         constant_files=int((lower[known] == upper[known]).sum()),
         histogram=_histogram(depths),
-        lookup_files=float(ends_of_files.mean()),
+        lookup_files=_lookup(lower[known], upper[known], values, rows[known]) + int((ranged & ~known).sum()),
         distinct_at_least=distinct,
+    )
+
+
+def _lookup(low: Codes, high: Codes, values: npt.NDArray[np.generic], rows: Ints) -> float:
+    """Return the files whose range holds the value of a row, on average over all rows.
+
+    Rows below x are counted by F: each file adds its rows evenly over its range, or all at once if it has one value. A
+    file is then read by a share F(high) - F(low) of the look-ups, and the shares add up.
+    """
+    if not len(low):
+        return 0.0
+    place = _positions(values)
+    weight = np.where(rows > 0, rows, 1).astype(np.float64)
+    width = place[high] - place[low]
+    wide = width > _NARROW
+    density, mass = np.zeros(len(place)), np.zeros(len(place))
+    np.add.at(density, low[wide], weight[wide] / width[wide])
+    np.add.at(density, high[wide], -weight[wide] / width[wide])
+    np.add.at(mass, low[~wide], weight[~wide])
+    spread = np.concatenate([[0.0], np.cumsum(np.cumsum(density)[:-1] * np.diff(place))])
+    heavy = np.cumsum(mass)
+    share = spread[high] - spread[low] + heavy[high] - heavy[low] + mass[low]
+    return float(np.clip(share.sum() / weight.sum(), 1.0, len(low)))
+
+
+def _positions(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+    """Put sorted values on a line from 0 to 1; of text, eight bytes behind what all have in common."""
+    if values.dtype == object and isinstance(values[0], bytes):
+        same = _shared_prefix(values[0], values[-1])
+        numbers = [int.from_bytes(value[same : same + 8].ljust(8, b"\0"), "big") for value in values]
+        line = np.array(numbers, np.float64)
+    else:
+        line = np.clip(values.astype(np.float64), -1e300, 1e300)
+    line = np.maximum.accumulate(line - line[0])
+    return line / line[-1] if line[-1] > 0 else line
+
+
+def _shared_prefix(one: bytes, other: bytes) -> int:
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )
 
 

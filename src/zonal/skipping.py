@@ -150,10 +150,10 @@ class _ColumnIndex:
         return low, high
 
 
-def column_places(bounds: Bounds, rows: Ints) -> tuple[Codes, Codes, int]:
-    """Return the place of each unit's bounds among the column's distinct bounds, and how many of those there are."""
+def column_places(bounds: Bounds, rows: Ints) -> tuple[Codes, Codes, npt.NDArray[np.generic]]:
+    """Return the place of each unit's bounds among the column's distinct bounds, and those, sorted."""
     column = _ColumnIndex(bounds, rows)
-    return column.lower, column.upper, len(column.values)
+    return column.lower, column.upper, column.values
 
 
 def comparable_values(array: pa.Array) -> npt.NDArray[np.generic]:

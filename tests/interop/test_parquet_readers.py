@@ -21,11 +21,11 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("layout", ["linear", "zorder", "hilbert"])
 def test_spark_and_duckdb_find_the_same_rows(spark, folder, layout):
-    t = telemetry(ROWS)  # noqa: F841 - DuckDB finds it by name
+    t = telemetry(ROWS)
     count, total, ids, traces = duckdb.sql(QUERY).fetchall()[0]
     spark.read.parquet(str(folder / layout)).createOrReplaceTempView("t")
     found = spark.sql(QUERY).first()
-    t = duckdb.read_parquet(f"{folder / layout}/*.parquet")
+    t = duckdb.read_parquet(f"{folder / layout}/*.parquet")  # noqa: F841
     for engine in (found, duckdb.sql(QUERY).fetchall()[0]):
         assert (engine[0], engine[2], engine[3]) == (count, ids, traces)
         assert engine[1] == pytest.approx(total)

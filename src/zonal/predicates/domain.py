@@ -15,6 +15,9 @@ from zonal.predicates.calendar import DAY, micros_of, parse_moment, parse_time, 
 from zonal.predicates.tree import Value
 from zonal.words import family_of
 
+_BEYOND = Fraction(10) ** 400
+"""Stands for infinity among whole numbers and decimals, which have at most 76 digits."""
+
 _UNITS = {"s": Fraction(1, 10**6), "ms": Fraction(1, 1000), "us": Fraction(1), "ns": Fraction(1000)}
 
 
@@ -74,6 +77,8 @@ def mismatch(domain: Domain, value: object) -> PredicateError:
 def _bytes(domain: Domain, value: Value) -> bytes:
     is_uuid = pa.types.is_fixed_size_binary(domain.kind) or isinstance(domain.kind, pa.BaseExtensionType)
     if isinstance(value, UUID):
+        if not is_uuid:
+            raise Incomparable("a UUID compared with text")
         return value.bytes
     if isinstance(value, str) and is_uuid:
         try:
@@ -110,9 +115,13 @@ def _number(domain: Domain, value: Value) -> tuple[Fraction, Fraction]:
         raise mismatch(domain, value)
     number = _exact(domain, value)
     if isinstance(number, float):
-        raise Incomparable(f"{number} compared with whole numbers")
+        if math.isnan(number):
+            raise Incomparable("NaN compared with whole numbers")
+        number = _BEYOND if number > 0 else -_BEYOND
     low = high = number
-    if isinstance(value, float):  # engines compare as doubles: the column's value may be rounded to this one
+    if isinstance(value, float) and math.isfinite(
+        value
+    ):  # engines compare as doubles: the column's value may be rounded to this one
         low, high = Fraction(math.nextafter(value, -math.inf)), Fraction(math.nextafter(value, math.inf))
     scale = 10**domain.kind.scale if domain.family.startswith("decimal") else 1
     return low * scale, high * scale
@@ -149,6 +158,8 @@ def _moment(domain: Domain, value: Value) -> tuple[Fraction, Fraction]:
         if parsed is None:
             raise mismatch(domain, value)
         clock, shift = parsed[0], None if parsed[1] is None else Fraction(parsed[1])
+        if shift is not None and not domain.has_zone:
+            raise Incomparable("text with a time zone compared with clock times, of which some engines ignore the zone")
     else:
         raise mismatch(domain, value)
     if domain.has_zone:

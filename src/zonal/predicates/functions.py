@@ -125,6 +125,11 @@ def _cast(domain: Domain, target: str, op: str, value: Value) -> Ranges:
     if target in ("timestamp", "timestamptz", "date") and (family == "date" or family.startswith("timestamp")):
         if target == "date":
             return _calendar(domain, Call("date", Column(domain.column)), op, value)
+        if pa.types.is_timestamp(domain.kind) and domain.kind.unit == "ns":  # rounded to microseconds, or cut
+            low, high = locate(domain, value)
+            assert isinstance(low, Fraction)  # noqa: S101 - a whole-number domain
+            assert isinstance(high, Fraction)  # noqa: S101
+            return compare_between(domain, op, low - 1000, high + 1000)
         return compare(domain, op, value)
     if target == "string" and family == "bytes" and not pa.types.is_fixed_size_binary(domain.kind):
         return compare(domain, op, value)

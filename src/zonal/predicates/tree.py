@@ -31,7 +31,8 @@ class Call:
     """A function of one column that may be turned into ranges of it once the column's type is known.
 
     `name` is one of: year, date, date_trunc (unit), floor, ceil, cast (type). `argument` is the unit or the target
-    type, in lower case; target types are: int, float, double, decimal(p,s), string, date, timestamp, timestamptz, time.
+    type, in lower case; target types are: int8 to int64, float, double, decimal(p,s), string, timestamp, timestamptz,
+    time (a cast to date is `date`).
     """
 
     name: str

@@ -30,9 +30,7 @@ from zonal.files import Commit, Files, Physical, Snapshot
 from zonal.layout import Layout
 from zonal.tables.icebergbounds import arrow_schema, buckets, column_bounds, fields, leaves, partition_bounds
 from zonal.tables.icebergmanifests import Live, PartitionKey, read_live
-
-LAYOUT_PROPERTY = "zonal.layout"
-"""Table property with the layout as JSON; in a snapshot's summary, the layout that its added files have."""
+from zonal.tables.table import LAYOUT_PROPERTY, recorded_layout
 
 EMBEDDED_CATALOG = "zonal"
 """Name of the SQLite catalog in `~/.zonal`, which stands in where PyIceberg has no catalog configured."""
@@ -103,7 +101,7 @@ class IcebergTable:
             columns=set(leaves(self._schema)),
         )
         commits = {entry.snapshot_id: _commit(entry) for entry in metadata.snapshots}
-        layout, problems = _layout(metadata.properties)
+        layout, problems = recorded_layout(metadata.properties)
         return Snapshot(
             name=self.name,
             format="iceberg",
@@ -255,16 +253,6 @@ def _files(live: Live, specs: Mapping[int, PartitionSpec], schema: Schema, commi
         partition_bounds=partition_bounds(live, specs, columns),
         buckets=buckets(live, specs, columns),
     )
-
-
-def _layout(properties: Mapping[str, str]) -> tuple[Layout | None, tuple[str, ...]]:
-    text = properties.get(LAYOUT_PROPERTY)
-    if text is None:
-        return None, ()
-    try:
-        return Layout.from_json(text), ()
-    except LayoutError as error:
-        return None, (f"The table property {LAYOUT_PROPERTY} can't be read: {error}",)
 
 
 def _layout_id(text: str | None) -> str | None:

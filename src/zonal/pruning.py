@@ -1,0 +1,110 @@
+"""Which of a table's files a predicate needs: partition values first, then the files' own bounds."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+
+from zonal.columns import find, leaf_type
+from zonal.files import UNKNOWN, Buckets, Files, Snapshot
+from zonal.predicates.bound import All, Bound, Point, Ranges
+from zonal.skipping import Index, Mask
+
+MAX_POINTS = 1000
+"""More values than this are not hashed one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pruned:
+    """The files that a predicate needs."""
+
+    in_partitions: Mask
+    """Files of the partitions that might match."""
+    kept: Mask
+    """Files that might match."""
+    by_partition: Mapping[str, Mask]
+    """Files that partition values skipped, by column."""
+    by_bounds: Mapping[str, Mask]
+    """Files that bounds skipped, by column."""
+
+
+class FileIndex:
+    """A snapshot's files, ready to be asked many times."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        files = snapshot.files
+        self._partitions = Index(files.rows, files.partition_bounds)
+        self._bounds = Index(files.rows, files.bounds)
+
+    def prune(self, predicate: Bound) -> Pruned:
+        """Keep every file that might hold a row for which the predicate is true."""
+        partitions = self._partitions.skip(predicate)
+        hashed = dict(self._bucket_masks(predicate, partitions.kept))
+        in_partitions = partitions.kept.copy()
+        for mask in hashed.values():
+            in_partitions &= ~mask
+        bounds = self._bounds.skip(predicate)
+        return Pruned(
+            in_partitions=in_partitions,
+            kept=in_partitions & bounds.kept,
+            by_partition={**partitions.by, **hashed},
+            by_bounds={name: left for name, mask in bounds.by.items() if (left := mask & in_partitions).any()},
+        )
+
+    def _bucket_masks(self, predicate: Bound, kept: Mask) -> Iterator[tuple[str, Mask]]:
+        """Yield the files whose bucket none of the values of an equality falls into."""
+        left = kept.copy()
+        for part in predicate.parts if isinstance(predicate, All) else (predicate,):
+            for buckets in self.snapshot.files.buckets:
+                if isinstance(part, Ranges) and part.column == buckets.column and not part.nan:
+                    wanted = self._buckets_of(part, buckets)
+                    if wanted is None:
+                        continue
+                    excluded = left & ~np.isin(buckets.values, [*wanted, UNKNOWN])
+                    if excluded.any():
+                        yield f"bucket of {part.column}", excluded
+                        left &= ~excluded
+
+    def _buckets_of(self, ranges: Ranges, buckets: Buckets) -> set[int] | None:
+        values = points_of(ranges, self.snapshot.schema)
+        if values is None:
+            return None
+        found = [buckets.bucket_of(value) for value in values]
+        return None if None in found else {bucket for bucket in found if bucket is not None}
+
+
+def points_of(ranges: Ranges, schema: pa.Schema) -> list[object] | None:
+    """Return the values, in the column's own type, if the ranges are nothing but single values."""
+    points = [interval.low for interval in ranges.intervals if interval.low == interval.high]
+    if len(points) != len(ranges.intervals) or len(points) > MAX_POINTS or ranges.nan:
+        return None
+    kind = leaf_type(schema, find(schema, ranges.column))
+    values = [_value(point, kind) for point in points]
+    return None if any(value is None for value in values) else values
+
+
+def _value(point: Point, kind: pa.DataType) -> object | None:
+    """Turn a point of the domain back into a value; None where that is not certain."""
+    if isinstance(kind, pa.BaseExtensionType) or point is None:
+        return point
+    try:
+        if isinstance(point, bytes):
+            return point.decode() if pa.types.is_string(kind) or pa.types.is_large_string(kind) else point
+        if isinstance(point, float) or pa.types.is_integer(kind):
+            return point
+        if pa.types.is_boolean(kind):
+            return bool(point)
+        if pa.types.is_decimal(kind):
+            return Decimal(point).scaleb(-kind.scale)
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return None if pa.types.is_time(kind) else pa.scalar(point, width).cast(kind).as_py()
+    except (UnicodeDecodeError, ValueError, OverflowError, ImportError, ArithmeticError):
+        return None
+
+
+def kept_files(files: Files, kept: Mask) -> pa.Array:
+    """Return the locations of the kept files."""
+    return files.paths.filter(pa.array(kept))

@@ -1,0 +1,1 @@
+"""Results for people and for programs: they draw values, and compute nothing."""

@@ -1,0 +1,124 @@
+"""Results as text on a terminal. Names from tables are printed as they are, never read as markup."""
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from zonal.verbs.explain import Explanation
+from zonal.verbs.show import ColumnHealth, TableHealth
+
+
+def print_health(console: Console, health: TableHealth) -> None:
+    """Print what `show` found."""
+    for label, value in _facts(health):
+        console.print(Text(f"{label:<12}", style="bold") + Text(_printable(value)), soft_wrap=True)
+    if health.columns:
+        console.print(_column_table(health))
+        for column in sorted(health.columns, key=lambda column: column.depth.lookup_files):
+            console.print(Text(_printable(f"· {column.verdict}{_by_depth(column)}")), soft_wrap=True)
+    if health.columns_left_out:
+        console.print(f"{health.columns_left_out} more columns have bounds: name them with --columns.")
+    _print_list(console, "Not to be rewritten:", health.blockers)
+    _print_list(console, "Problems:", health.problems)
+
+
+def _facts(health: TableHealth) -> Iterable[tuple[str, str]]:
+    version = "" if health.version is None else f", version {health.version}"
+    yield (
+        "table",
+        f"{health.name} ({health.format}{version}{f', {health.time:%Y-%m-%d %H:%M:%S}' if health.time else ''})",
+    )
+    rows = "rows not known" if health.rows is None else f"{health.rows:,} rows"
+    yield "files", f"{health.files:,} files, {rows}, {size_text(health.bytes)}"
+    if health.files:
+        sizes = (health.smallest_file, health.median_file, health.largest_file)
+        yield "file sizes", " / ".join(size_text(size) for size in sizes) + " (smallest / median / largest)"
+    if health.partitioning:
+        yield "partitions", f"{health.partitions:,} by {', '.join(health.partitioning)}"
+    if health.layout:
+        yield "layout", f"{health.layout}, {health.files_in_layout:,} of {health.files:,} files"
+    if health.delete_files:
+        rows = "" if health.deleted_rows is None else f", {health.deleted_rows:,} rows"
+        yield "deletes", f"{health.delete_files:,} delete files apply{rows}"
+
+
+def _column_table(health: TableHealth) -> Table:
+    table = Table()
+    table.add_column("column", overflow="fold")
+    for heading in ("bounds", "distinct", "depth", "overlaps", "constant", "look-up"):
+        table.add_column(heading, justify="right")
+    for column in health.columns:
+        table.add_row(Text(_printable(column.depth.column)), *_cells(column))
+    return table
+
+
+def _cells(column: ColumnHealth) -> Iterable[str]:
+    depth = column.depth
+    files = max(column.files, 1)
+    yield f"{depth.files_with_bounds / files:.0%}"
+    yield f"≥ {depth.distinct_at_least:,}"
+    yield f"{depth.average_depth:,.1f}"
+    yield f"{depth.average_overlaps:,.1f}"
+    yield f"{depth.constant_files:,}"
+    yield f"{depth.lookup_files / files:.1%}"
+
+
+def _by_depth(column: ColumnHealth) -> str:
+    """Tell how many files have which depth, where they differ."""
+    classes = column.depth.histogram
+    if len(classes) < 2:
+        return ""
+    return "; files by depth: " + ", ".join(f"≤ {end}: {count:,}" for end, count in classes.items())
+
+
+def print_explanation(console: Console, found: Explanation, *, files: bool = False) -> None:
+    """Print what `explain` found, and with `files` the files that are read."""
+    version = "" if found.version is None else f", version {found.version}"
+    console.print(Text(_printable(f"{found.table} ({found.format}{version})"), style="bold"), soft_wrap=True)
+    console.print(Text(_printable(found.predicate)), soft_wrap=True)
+    table = Table("level", "read", "of", "bytes read", "of")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for level in found.levels:
+        sizes = size_text(level.kept_bytes), size_text(level.total_bytes)
+        table.add_row(level.name, f"{level.kept:,}", f"{level.total:,}", *sizes)
+    console.print(table)
+    for name, count in sorted(found.skipped_by.items(), key=lambda item: -item[1]):
+        console.print(Text(_printable(f"· {name} skipped {count:,} files")), soft_wrap=True)
+    _print_list(console, "No statistics help with:", found.unknown)
+    _print_list(console, "Notes:", found.notes)
+    if files:
+        for file in found.files:
+            inside = "" if file.row_groups is None else f", {file.row_groups} of {file.total_row_groups} row groups"
+            console.print(Text(_printable(f"{file.path} ({size_text(file.size)}{inside})")), soft_wrap=True)
+
+
+def size_text(size: int) -> str:
+    """Print a size for people.
+
+    >>> size_text(1500), size_text(2_340_000)
+    ('1.5 KB', '2.3 MB')
+    """
+    number = float(size)
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if number < 1000 or unit == "TB":
+            return f"{number:.0f} B" if unit == "B" else f"{number:,.1f} {unit}"
+        number /= 1000
+    return ""
+
+
+def _print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
+    lines = list(lines)
+    if lines:
+        console.print(Text(heading, style="bold"))
+        for line in lines[:20]:
+            console.print(Text(_printable(f"· {line}")), soft_wrap=True)
+        if len(lines) > 20:
+            console.print(f"· and {len(lines) - 20} more")
+
+
+def _printable(text: str) -> str:
+    """Escape control characters: a name may hold some that move the cursor or change colors."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

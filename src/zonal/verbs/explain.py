@@ -1,0 +1,288 @@
+"""`explain`: which partitions, files, row groups and pages a query reads, and what skipped the rest."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+
+from zonal.columns import find, leaf_type
+from zonal.errors import PredicateError, TableError
+from zonal.files import UNKNOWN, Bounds, Ints, Snapshot
+from zonal.parquet.bloom import bloom_might_contain
+from zonal.parquet.footer import Footer, read_footer, row_group_bounds
+from zonal.parquet.pages import Pages, page_bounds
+from zonal.predicates.bind import bind
+from zonal.predicates.bound import All, Anything, Bound, Ranges, Some
+from zonal.predicates.sql import parse_query, parse_where
+from zonal.pruning import FileIndex, points_of
+from zonal.skipping import Index, Mask, columns_of
+from zonal.tables.opening import open_table
+from zonal.tables.table import Table
+
+FOOTERS = 1000
+"""Footers that are read without being asked for: beyond this many files, `explain` stops at the files."""
+
+_THREADS = 16
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Level:
+    """What is left at one level: units and bytes."""
+
+    name: str
+    kept: int
+    total: int
+    kept_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """A file that the query reads."""
+
+    path: str
+    size: int
+    rows: int | None
+    partition: str
+    row_groups: int | None = None
+    """Row groups that might match; None where the footer was not read."""
+    total_row_groups: int | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a query reads of a table."""
+
+    table: str
+    format: str
+    version: int | None
+    predicate: str
+    levels: tuple[Level, ...]
+    skipped_by: Mapping[str, int]
+    """Files that each column's bounds, or partition values, skipped."""
+    unknown: tuple[str, ...]
+    """Parts of the predicate that no statistics help with, and why."""
+    files: tuple[ReadFile, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def share_of_bytes(self) -> float:
+        """Return the share of the table's bytes that the query reads, at the finest level that was looked at."""
+        return self.levels[-1].kept_bytes / max(self.levels[0].total_bytes, 1)
+
+
+def explain(
+    table: Table | str,
+    *,
+    where: str | None = None,
+    sql: str | None = None,
+    dialect: str | None = None,
+    now: datetime | None = None,
+    timezone: str = "UTC",
+    footers: bool | None = None,
+    bloom: bool = False,
+    progress: Progress | None = None,
+) -> Explanation:
+    """Tell what a condition (`where`) or a whole query (`sql`) reads.
+
+    `footers` looks into the kept files for row groups and pages (by default up to a thousand files), `bloom` also asks
+    their Bloom filters. `now` and `timezone` are what `current_date` and times without a zone mean.
+    """
+    if (where is None) == (sql is None):
+        raise PredicateError("Give either a condition (where) or a query (sql).")
+    source = open_table(table) if isinstance(table, str) else table
+    if where is not None:
+        predicate = parse_where(where, dialect=dialect, now=now, timezone=timezone)
+    else:
+        predicate = parse_query(str(sql), dialect=dialect, now=now, timezone=timezone)
+    snapshot = source.snapshot()
+    bound = bind(predicate, snapshot.schema, dialect=dialect, timezone=timezone)
+    return _Explained(source, snapshot, bound, where or str(sql)).result(footers, bloom, progress)
+
+
+def prune(table: Table | str, *, where: str, dialect: str | None = None, timezone: str = "UTC") -> list[str]:
+    """Return the files that might hold a row for which the condition is true."""
+    source = open_table(table) if isinstance(table, str) else table
+    snapshot = source.snapshot()
+    bound = bind(
+        parse_where(where, dialect=dialect, timezone=timezone), snapshot.schema, dialect=dialect, timezone=timezone
+    )
+    kept = FileIndex(snapshot).prune(bound).kept
+    found: list[str] = snapshot.files.paths.filter(pa.array(kept)).to_pylist()
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Inside:
+    """What one file's footer and page indexes say of a predicate."""
+
+    groups: Mask
+    group_bytes: Ints
+    pages: tuple[int, int]
+    page_bytes: int
+    has_pages: bool
+
+
+class _Explained:
+    def __init__(self, table: Table, snapshot: Snapshot, bound: Bound, text: str) -> None:
+        self.table, self.snapshot, self.bound, self.text = table, snapshot, bound, text
+        self.pruned = FileIndex(snapshot).prune(bound)
+        self.columns = [name for name in columns_of(bound) if name in snapshot.physical]
+        self.notes = list(snapshot.problems)
+
+    def result(self, footers: bool | None, bloom: bool, progress: Progress | None) -> Explanation:
+        kept = np.flatnonzero(self.pruned.kept)
+        inside: list[_Inside | None] = [None] * len(kept)
+        if footers is None and len(kept) > FOOTERS:
+            self.notes.append(f"{len(kept):,} files are kept: their footers were not read.")
+        elif footers is not False:
+            inside = self._look_inside(kept, bloom, progress)
+        skipped = {f"{name} (partition)": mask for name, mask in self.pruned.by_partition.items()}
+        skipped |= self.pruned.by_bounds
+        return Explanation(
+            table=self.snapshot.name,
+            format=self.snapshot.format,
+            version=self.snapshot.version,
+            predicate=self.text,
+            levels=tuple(self._levels(kept, inside)),
+            skipped_by={name: int(mask.sum()) for name, mask in skipped.items()},
+            unknown=tuple(dict.fromkeys(_reasons(self.bound))),
+            files=tuple(self._file(int(row), found) for row, found in zip(kept, inside, strict=True)),
+            notes=tuple(dict.fromkeys(self.notes)),
+        )
+
+    def _levels(self, kept: Ints, inside: Sequence[_Inside | None]) -> list[Level]:
+        files = self.snapshot.files
+        total = int(files.sizes.sum())
+        in_partitions = self.pruned.in_partitions
+        levels = []
+        if self.snapshot.partitioning:
+            some, every = (len(np.unique(part)) for part in (files.partition[in_partitions], files.partition))
+            levels.append(Level("partitions", some, every, int(files.sizes[in_partitions].sum()), total))
+        levels.append(Level("files", len(kept), len(files), int(files.sizes[kept].sum()), total))
+        known = [found for found in inside if found is not None]
+        if not known:
+            return levels
+        groups = sum(int(found.groups.sum()) for found in known)
+        group_bytes = sum(int(found.group_bytes[found.groups].sum()) for found in known)
+        unread = int(sum(files.sizes[row] for row, found in zip(kept, inside, strict=True) if found is None))
+        whole = sum(int(found.group_bytes.sum()) for found in known) + unread
+        levels.append(
+            Level("row groups", groups, sum(len(found.groups) for found in known), group_bytes + unread, whole)
+        )
+        if any(found.has_pages for found in known):
+            read, every = (sum(found.pages[side] for found in known) for side in (0, 1))
+            page_bytes = sum(found.page_bytes for found in known)
+            levels.append(Level("pages", read, every, page_bytes + unread, group_bytes + unread))
+        return levels
+
+    def _file(self, row: int, inside: _Inside | None) -> ReadFile:
+        files = self.snapshot.files
+        rows = int(files.rows[row])
+        return ReadFile(
+            path=files.paths[row].as_py(),
+            size=int(files.sizes[row]),
+            rows=None if rows == UNKNOWN else rows,
+            partition=files.partitions[files.partition[row]] if files.partitions else "",
+            row_groups=None if inside is None else int(inside.groups.sum()),
+            total_row_groups=None if inside is None else len(inside.groups),
+        )
+
+    def _look_inside(self, kept: Ints, bloom: bool, progress: Progress | None) -> list[_Inside | None]:
+        found: list[_Inside | None] = []
+        with ThreadPoolExecutor(_THREADS) as pool:
+            for done, one in enumerate(pool.map(lambda row: self._one(int(row), bloom), kept), 1):
+                found.append(one)
+                if progress is not None:
+                    progress(done, len(kept))
+        return found
+
+    def _one(self, row: int, bloom: bool) -> _Inside | None:
+        """Read one file's footer; a file that can't be read is kept whole, and named."""
+        path = self.snapshot.files.paths[row].as_py()
+        try:
+            with self.table.open_file(path) as file:
+                footer = read_footer(file, int(self.snapshot.files.sizes[row]) or None)
+                return self._in_file(file, footer, bloom)
+        except TableError as error:
+            self.notes.append(str(error))
+            return None
+
+    def _kind(self, name: str) -> pa.DataType:
+        return leaf_type(self.snapshot.schema, find(self.snapshot.schema, name))
+
+    def _in_file(self, file: pa.NativeFile, footer: Footer, bloom: bool) -> _Inside:
+        rows = np.array([group.rows for group in footer.row_groups], np.int64)
+        bytes_ = np.array([group.compressed_size for group in footer.row_groups], np.int64)
+        physical = self.snapshot.physical
+        bounds = {name: row_group_bounds(footer, physical[name], self._kind(name)) for name in self.columns}
+        groups = Index(rows, bounds).might_match(self.bound)
+        if bloom:
+            for group in np.flatnonzero(groups):
+                groups[group] = self._bloom(file, footer, int(group))
+        kept = total = page_bytes = 0
+        has_pages = False
+        for group in np.flatnonzero(groups):
+            pages = {
+                name: found
+                for name in self.columns
+                if (found := page_bounds(file, footer, int(group), physical[name], self._kind(name))) is not None
+            }
+            share, here = _pages_kept(pages, int(rows[group]), self.bound)
+            has_pages |= bool(pages)
+            kept, total = kept + here[0], total + here[1]
+            page_bytes += round(share * int(bytes_[group]))
+        return _Inside(groups, bytes_, (kept, total), page_bytes, has_pages)
+
+    def _bloom(self, file: pa.NativeFile, footer: Footer, group: int) -> bool:
+        """Tell whether the filters of a row group leave a value of each equality in the predicate."""
+        for part in self.bound.parts if isinstance(self.bound, All) else (self.bound,):
+            if isinstance(part, Ranges) and part.column in self.snapshot.physical:
+                values = points_of(part, self.snapshot.schema)
+                where = self.snapshot.physical[part.column]
+                if values and all(bloom_might_contain(file, footer, group, where, v) is False for v in values):
+                    return False
+        return True
+
+
+def _pages_kept(pages: Mapping[str, Pages], rows: int, bound: Bound) -> tuple[float, tuple[int, int]]:
+    """Return the share of a row group's rows in pages that might match, and those columns' pages kept and in all.
+
+    Columns have pages of their own: the row group is cut wherever a page of any of them begins.
+    """
+    if not pages or rows <= 0:
+        return 1.0, (0, 0)
+    starts = np.unique(np.concatenate([found.first_rows for found in pages.values()]))
+    sizes = np.diff(np.append(starts, rows))
+    at = {name: np.searchsorted(found.first_rows, starts, side="right") - 1 for name, found in pages.items()}
+    bounds = {name: _taken(found.bounds, at[name], sizes) for name, found in pages.items()}
+    might = Index(sizes, bounds).might_match(bound)
+    kept = sum(len(np.unique(place[might])) for place in at.values())
+    return float(sizes[might].sum()) / rows, (kept, sum(len(found.first_rows) for found in pages.values()))
+
+
+def _taken(bounds: Bounds, pages: Ints, sizes: Ints) -> Bounds:
+    """Give each cut the statistics of its page; a count of nulls is a whole page's, so only all or none carry over."""
+    rows = pa.array(pages)
+    page_rows = np.bincount(pages, sizes, minlength=len(bounds.nulls)).astype(np.int64)
+    nulls = np.where(bounds.nulls == 0, 0, np.where(bounds.nulls == page_rows, page_rows, UNKNOWN))[pages]
+    nulls = np.where(nulls > 0, sizes, nulls)
+    nans = np.where(bounds.nans == 0, 0, UNKNOWN)[pages]
+    return Bounds(bounds.lower.take(rows), bounds.upper.take(rows), nulls, nans)
+
+
+def _reasons(bound: Bound) -> list[str]:
+    found = []
+    waiting: list[Bound] = [bound]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, All | Some):
+            waiting.extend(reversed(node.parts))
+        elif isinstance(node, Anything):
+            found.append(node.reason)
+    return found

@@ -1,0 +1,127 @@
+"""`show`: the health of a table's layout, from its metadata alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from zonal.columns import leaves
+from zonal.depth import Depth, depth_of
+from zonal.errors import ColumnError, quoted, suggestion
+from zonal.files import UNKNOWN, LazyBounds, Snapshot
+from zonal.tables.opening import open_table
+from zonal.tables.table import Table
+
+DEFAULT_COLUMNS = 12
+
+
+@dataclass(frozen=True)
+class ColumnHealth:
+    """How well one column skips."""
+
+    depth: Depth
+    files: int
+
+    @property
+    def verdict(self) -> str:
+        """Say it in one sentence."""
+        name, read = self.depth.column, self.depth.lookup_files
+        if not self.depth.files_with_bounds:
+            return f"no file has bounds of {name}: every filter on it reads all {self.files} files"
+        return f"a look-up of {name} reads {max(1, round(read)):,} of {self.files:,} files"
+
+
+@dataclass(frozen=True)
+class TableHealth:
+    """What `show` found."""
+
+    name: str
+    format: str
+    version: int | None
+    time: datetime | None
+    files: int
+    rows: int | None
+    bytes: int
+    smallest_file: int
+    median_file: int
+    largest_file: int
+    partitioning: tuple[str, ...]
+    partitions: int
+    layout: str | None
+    files_in_layout: int
+    delete_files: int
+    deleted_rows: int | None
+    columns: tuple[ColumnHealth, ...]
+    columns_left_out: int
+    blockers: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def show(table: Table | str, *, columns: Sequence[str] | None = None) -> TableHealth:
+    """Measure a table: its files, and how well each column skips.
+
+    Without `columns`, those of the recorded layout come first, then others that have bounds, a dozen in all.
+    """
+    source = open_table(table) if isinstance(table, str) else table
+    return health_of(source.snapshot(), columns)
+
+
+def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None) -> TableHealth:
+    """Measure a snapshot."""
+    files = snapshot.files
+    names = _chosen(snapshot, columns)
+    if isinstance(files.bounds, LazyBounds):
+        files.bounds.load(names)
+    known = list(dict.fromkeys([*files.partition_bounds, *files.bounds]))
+    sizes = files.sizes if len(files) else np.zeros(1, np.int64)
+    layout_id = snapshot.layout.id if snapshot.layout else None
+    return TableHealth(
+        name=snapshot.name,
+        format=snapshot.format,
+        version=snapshot.version,
+        time=snapshot.time,
+        files=len(files),
+        rows=_total(files.rows),
+        bytes=int(files.sizes.sum()),
+        smallest_file=int(sizes.min()),
+        median_file=int(np.median(sizes)),
+        largest_file=int(sizes.max()),
+        partitioning=snapshot.partitioning,
+        partitions=len(np.unique(files.partition)),
+        layout=str(snapshot.layout) if snapshot.layout else None,
+        files_in_layout=sum(found == layout_id for found in files.layout_ids.to_pylist()) if layout_id else 0,
+        delete_files=int(files.delete_files.sum()),
+        deleted_rows=_total(files.deleted),
+        columns=tuple(_column(snapshot, name) for name in names),
+        columns_left_out=0 if columns is not None else len(known) - len(names),
+        blockers=snapshot.blockers,
+        problems=snapshot.problems,
+    )
+
+
+def _total(counts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int | None:
+    return None if (counts == UNKNOWN).any() else int(counts.sum())
+
+
+def _chosen(snapshot: Snapshot, columns: Sequence[str] | None) -> list[str]:
+    files = snapshot.files
+    known = list(dict.fromkeys([*files.partition_bounds, *files.bounds]))
+    if columns is None:
+        first = snapshot.layout.columns if snapshot.layout else ()
+        wanted = [*(name for name in first if name in known), *known]
+        return list(dict.fromkeys(wanted))[:DEFAULT_COLUMNS]
+    everything = list(dict.fromkeys([*leaves(snapshot.schema), *known]))
+    missing = [name for name in columns if name not in everything]
+    if missing:
+        raise ColumnError(f"Unknown column {quoted(missing[0])}. {suggestion(missing[0], everything)}")
+    without = [name for name in columns if name not in known]
+    if without:
+        raise ColumnError(f"Column {quoted(without[0])} has no statistics in this table: choose another.")
+    return list(dict.fromkeys(columns))
+
+
+def _column(snapshot: Snapshot, name: str) -> ColumnHealth:
+    files = snapshot.files
+    bounds = files.partition_bounds.get(name) or files.bounds[name]
+    return ColumnHealth(depth_of(name, bounds, files.rows), len(files))
