@@ -12,27 +12,28 @@ ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
-def test_python_blocks_run_one_after_the_other(capsys):
+def test_every_block_runs_in_its_turn(tmp_path, monkeypatch, capsys):
+    """In one folder, from the top: later blocks use what earlier ones made."""
+    monkeypatch.chdir(tmp_path)
     names = {}
     for language, code in BLOCKS:
         if language == "python":
             exec(code, names)  # noqa: S102 - our own README
+        else:
+            for command in code.splitlines():
+                run_command(command, tmp_path)
     assert "new keys" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "command", [line for language, code in BLOCKS if language == "sh" for line in code.splitlines()]
-)
-def test_commands_run(command):
+def run_command(command, folder):
     program, *arguments = shlex.split(command)
     if program == "make":  # the tests run inside `make test`: look at what the target would do
         told = subprocess.run(["make", "-n", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     else:
         assert program == "zonal", f"an unknown program in the README: {program}"
-        told = subprocess.run(
-            [sys.executable, "-m", "zonal.cli", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-        )
-    assert told.returncode == 0, told.stderr
+        line = [sys.executable, "-m", "zonal.cli", *arguments]
+        told = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, f"{command}: {told.stderr}"
 
 
 def test_every_block_is_of_a_kind_that_runs():

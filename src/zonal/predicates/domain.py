@@ -119,9 +119,8 @@ def _number(domain: Domain, value: Value) -> tuple[Fraction, Fraction]:
             raise Incomparable("NaN compared with whole numbers")
         number = _BEYOND if number > 0 else -_BEYOND
     low = high = number
-    if isinstance(value, float) and math.isfinite(
-        value
-    ):  # engines compare as doubles: the column's value may be rounded to this one
+    if isinstance(value, float) and math.isfinite(value):
+        # Engines compare as doubles: the column's value may be rounded to this one.
         low, high = Fraction(math.nextafter(value, -math.inf)), Fraction(math.nextafter(value, math.inf))
     scale = 10**domain.kind.scale if domain.family.startswith("decimal") else 1
     return low * scale, high * scale
