@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 
 from zonal import __version__
 from zonal.errors import ZonalError, quoted
@@ -106,8 +107,8 @@ def show(
     from zonal.report.text import print_health  # noqa: PLC0415
     from zonal.verbs.show import show as measure  # noqa: PLC0415
 
-    with _progress("reading the table's metadata"):
-        health = measure(_open(table, catalog, storage_option), columns=_names(columns))
+    with _progress("reading the table's metadata") as step:
+        health = measure(_open(table, catalog, storage_option), columns=_names(columns), progress=step)
     if output is Output.json:
         typer.echo(to_json(health))
     else:
@@ -143,7 +144,7 @@ def explain(
         found = look(
             _open(table, catalog, storage_option), where=where, sql=sql, dialect=dialect, timezone=timezone,
             now=None if now is None else now.replace(tzinfo=UTC), footers=footers, bloom=bloom,
-            progress=lambda done, total: step(f"reading footers {done:,} of {total:,}"),
+            progress=step,
         )  # fmt: skip
     if output is Output.json:
         typer.echo(to_json(found))
@@ -165,14 +166,15 @@ def _open(name: str, catalog: str | None, options: list[str] | None) -> "Table":
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[str], None]]:
-    """Show a spinner while something long runs, on a terminal only and apart from the results."""
+def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a bar while something long runs, on a terminal only and apart from the results."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda _: None
+        yield None
         return
-    with console.status(what) as status:
-        yield status.update
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, description="reading footers", completed=done, total=total)
 
 
 def main() -> None:

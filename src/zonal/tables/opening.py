@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from zonal.errors import TableError, quoted
+from zonal.files import Snapshot
 from zonal.tables.delta import DeltaTable, is_delta
-from zonal.tables.parquetfolder import ParquetTable
+from zonal.tables.parquetfolder import ParquetTable, Progress
 from zonal.tables.table import Table
 
 _VERSION = re.compile(r"(?P<name>.+)@(?P<version>[^@/\\]+)")
@@ -35,6 +36,11 @@ def open_table(name: str, *, catalog: str | None = None, storage_options: Mappin
             f"or give its metadata file, such as {newest}."
         )
     return ParquetTable(location, storage_options=options)
+
+
+def read_snapshot(table: Table, progress: Progress | None = None) -> Snapshot:
+    """Read a table's metadata; of a Parquet folder, where that means every footer, `progress` hears how far it is."""
+    return table.snapshot(progress) if isinstance(table, ParquetTable) else table.snapshot()
 
 
 def _iceberg(location: str, version: str | None, catalog: str | None, options: Mapping[str, str]) -> Table:

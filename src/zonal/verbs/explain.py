@@ -1,6 +1,6 @@
 """`explain`: which partitions, files, row groups and pages a query reads, and what skipped the rest."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,15 +19,14 @@ from zonal.predicates.bound import All, Anything, Bound, Ranges, Some
 from zonal.predicates.sql import parse_query, parse_where
 from zonal.pruning import FileIndex, points_of
 from zonal.skipping import Index, Mask, columns_of
-from zonal.tables.opening import open_table
+from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.parquetfolder import ParquetTable, Progress
 from zonal.tables.table import Table
 
 FOOTERS = 1000
 """Footers that are read without being asked for: beyond this many files, `explain` stops at the files."""
 
 _THREADS = 16
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def explain(
         predicate = parse_where(where, dialect=dialect, now=now, timezone=timezone)
     else:
         predicate = parse_query(str(sql), dialect=dialect, now=now, timezone=timezone)
-    snapshot = source.snapshot()
+    snapshot = read_snapshot(source, progress)
     bound = bind(predicate, snapshot.schema, dialect=dialect, timezone=timezone)
     return _Explained(source, snapshot, bound, where or str(sql)).result(footers, bloom, progress)
 
@@ -207,7 +206,10 @@ class _Explained:
         path = self.snapshot.files.paths[row].as_py()
         try:
             with self.table.open_file(path) as file:
-                footer = read_footer(file, int(self.snapshot.files.sizes[row]) or None)
+                if isinstance(self.table, ParquetTable):  # the snapshot read it already
+                    footer = self.table.footer(path)
+                else:
+                    footer = read_footer(file, int(self.snapshot.files.sizes[row]) or None)
                 return self._in_file(file, footer, bloom)
         except TableError as error:
             self.notes.append(str(error))

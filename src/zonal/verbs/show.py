@@ -10,7 +10,8 @@ from zonal.columns import leaves
 from zonal.depth import Depth, depth_of
 from zonal.errors import ColumnError, quoted, suggestion
 from zonal.files import UNKNOWN, LazyBounds, Snapshot
-from zonal.tables.opening import open_table
+from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.parquetfolder import Progress
 from zonal.tables.table import Table
 
 DEFAULT_COLUMNS = 12
@@ -58,13 +59,13 @@ class TableHealth:
     problems: tuple[str, ...]
 
 
-def show(table: Table | str, *, columns: Sequence[str] | None = None) -> TableHealth:
+def show(table: Table | str, *, columns: Sequence[str] | None = None, progress: Progress | None = None) -> TableHealth:
     """Measure a table: its files, and how well each column skips.
 
     Without `columns`, those of the recorded layout come first, then others that have bounds, a dozen in all.
     """
     source = open_table(table) if isinstance(table, str) else table
-    return health_of(source.snapshot(), columns)
+    return health_of(read_snapshot(source, progress), columns)
 
 
 def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None) -> TableHealth:
