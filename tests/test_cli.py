@@ -113,6 +113,13 @@ def test_explain_tells_what_a_query_reads(folder):
     assert [(level["name"], level["kept"]) for level in found["levels"]] == [("files", 1), ("row groups", 1)]
 
 
+def test_a_query_of_several_tables_says_which_one_this_is(folder):
+    query = "SELECT * FROM events e JOIN users u ON e.id = u.id WHERE e.id = 5 AND u.id > 100"
+    assert "Name one of them: 'events', 'users'" in run("explain", folder, "--sql", query).stderr
+    assert "id skipped 3 files" in run("explain", folder, "--sql", query, "--as", "events").stdout
+    assert "id skipped 1 file\n" in run("explain", folder, "--sql", query, "--as", "users").stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -120,6 +120,9 @@ def explain(
     table: TableName,
     where: Annotated[str | None, typer.Option(help="A condition, as behind WHERE.", show_default=False)] = None,
     sql: Annotated[str | None, typer.Option(help="A whole SELECT.", show_default=False)] = None,
+    read_as: Annotated[
+        str | None, typer.Option("--as", help="The table's name in a query that reads several.", show_default=False)
+    ] = None,
     dialect: Annotated[str | None, typer.Option(help="SQL dialect: spark, trino, duckdb …", show_default=False)] = None,
     timezone: Annotated[str, typer.Option(help="Time zone of the session that runs the query.")] = "UTC",
     now: Annotated[datetime | None, typer.Option(help="What current_timestamp is, in UTC.", show_default="now")] = None,
@@ -142,8 +145,8 @@ def explain(
 
     with _progress("reading the table's metadata") as step:
         found = look(
-            _open(table, catalog, storage_option), where=where, sql=sql, dialect=dialect, timezone=timezone,
-            now=None if now is None else now.replace(tzinfo=UTC), footers=footers, bloom=bloom,
+            _open(table, catalog, storage_option), where=where, sql=sql, read_as=read_as, dialect=dialect,
+            timezone=timezone, now=None if now is None else now.replace(tzinfo=UTC), footers=footers, bloom=bloom,
             progress=step,
         )  # fmt: skip
     if output is Output.json:

@@ -86,7 +86,9 @@ def print_explanation(console: Console, found: Explanation, *, files: bool = Fal
         table.add_row(level.name, f"{level.kept:,}", f"{level.total:,}", *sizes)
     console.print(table)
     for name, count in sorted(found.skipped_by.items(), key=lambda item: -item[1]):
-        console.print(Text(_printable(f"· {name} skipped {count:,} files")), soft_wrap=True)
+        console.print(
+            Text(_printable(f"· {name} skipped {count:,} {'file' if count == 1 else 'files'}")), soft_wrap=True
+        )
     _print_list(console, "No statistics help with:", found.unknown)
     _print_list(console, "Notes:", found.notes)
     if files:

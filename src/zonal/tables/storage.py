@@ -70,7 +70,10 @@ class Storage:
             return pa.fs.FileSystem.from_uri(re.sub("^[^:]+", scheme, uri))[0]
         except (OSError, ValueError, TypeError, AttributeError) as error:
             # The URI may hold credentials: the scheme is all that is safe to show.
-            raise TableError(f"Can't open the storage {scheme}:// of the table: {type(error).__name__}") from None
+            raise TableError(
+                f"Can't open the storage {scheme}:// of the table ({type(error).__name__}). "
+                "Check the location and the storage options."
+            ) from None
 
 
 def _is_uri(location: str) -> bool:

@@ -80,6 +80,7 @@ def explain(
     *,
     where: str | None = None,
     sql: str | None = None,
+    read_as: str | None = None,
     dialect: str | None = None,
     now: datetime | None = None,
     timezone: str = "UTC",
@@ -90,7 +91,8 @@ def explain(
     """Tell what a condition (`where`) or a whole query (`sql`) reads.
 
     `footers` looks into the kept files for row groups and pages (by default up to a thousand files), `bloom` also asks
-    their Bloom filters. `now` and `timezone` are what `current_date` and times without a zone mean.
+    their Bloom filters. `read_as` is the table's name in a query that reads several. `now` and `timezone` are what
+    `current_date` and times without a zone mean.
     """
     if (where is None) == (sql is None):
         raise PredicateError("Give either a condition (where) or a query (sql).")
@@ -98,7 +100,7 @@ def explain(
     if where is not None:
         predicate = parse_where(where, dialect=dialect, now=now, timezone=timezone)
     else:
-        predicate = parse_query(str(sql), dialect=dialect, now=now, timezone=timezone)
+        predicate = parse_query(str(sql), dialect=dialect, now=now, timezone=timezone, table=read_as)
     snapshot = read_snapshot(source, progress)
     bound = bind(predicate, snapshot.schema, dialect=dialect, timezone=timezone)
     return _Explained(source, snapshot, bound, where or str(sql)).result(footers, bloom, progress)
