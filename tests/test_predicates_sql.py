@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from conftest import PLAIN_DUCKDB
 from zonal.errors import PredicateError
 from zonal.predicates.sql import parse_query, parse_where
 from zonal.predicates.tree import (
@@ -631,6 +632,7 @@ ROWS = [
 @pytest.fixture(scope="module")
 def database():
     connection = duckdb.connect()
+    connection.execute(PLAIN_DUCKDB)
     connection.execute(
         "CREATE TABLE r (id INTEGER, i INTEGER, n DECIMAL(10, 2), f DOUBLE, s VARCHAR, d DATE, t TIMESTAMP, b BOOLEAN)"
     )

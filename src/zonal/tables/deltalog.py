@@ -279,9 +279,10 @@ class _Replay:
         if not self._files:
             return source
         paths = pa.array({path for path, _ in self._files}, pa.string())
-        suspects = pc.indices_nonzero(pc.is_in(source.rows["path"], value_set=paths))
-        keys = _keys(source.rows.take(suspects))
-        touched = [row for row, key in zip(suspects.to_pylist(), keys, strict=True) if key in self._files]
+        known = pc.is_in(source.rows["path"].combine_chunks(), value_set=paths)
+        suspects = np.flatnonzero(known.to_numpy(zero_copy_only=False))
+        keys = _keys(source.rows.take(pa.array(suspects)))
+        touched = [row for row, key in zip(suspects.tolist(), keys, strict=True) if key in self._files]
         keep = np.ones(source.rows.num_rows, bool)
         keep[touched] = False
         return Adds(source.rows.filter(keep), None if source.parsed is None else source.parsed.filter(pa.array(keep)))
