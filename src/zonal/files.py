@@ -142,6 +142,7 @@ class Snapshot:
     """Partition fields for people, such as `region` and `day(ts)`."""
     files: Files
     physical: Mapping[str, Physical]
+    """Columns that are read from the files; those whose values the metadata gives are left out."""
     layout: Layout | None = None
     """The layout that zonal recorded in the table's properties."""
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -77,7 +77,12 @@ class DeltaTable:
             schema=schema,
             partitioning=state.metadata.partitioning,
             files=files,
-            physical={leaf.name: Physical(".".join(leaf.steps), leaf.field_id) for leaf in leaves},
+            # Files may hold partition columns, too, but the log's values count: '' in a file is null in the log.
+            physical={
+                leaf.name: Physical(".".join(leaf.steps), leaf.field_id)
+                for leaf in leaves
+                if leaf.name not in state.metadata.partitioning
+            },
             layout=layout,
             properties={**state.metadata.configuration, **marked},
             commits=state.commits,
