@@ -73,7 +73,7 @@ def family_of(kind: pa.DataType) -> str | None:
     >>> family_of(pa.int32()), family_of(pa.timestamp("us", "UTC")), family_of(pa.list_(pa.int8()))
     ('int', 'timestamp[us]', None)
     """
-    kind = _plain_type(kind)
+    kind = plain_type(kind)
     types = pa.types
     if types.is_uint64(kind):
         return "uint64"
@@ -167,7 +167,8 @@ def words_of(array: pa.Array, family: str) -> Words:
     return FixedWords(_integers(array, family).view(np.uint64) ^ _SIGN)
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Unwrap dictionaries, run-end encoding and extension types."""
     while True:
         if isinstance(kind, pa.BaseExtensionType):
             kind = kind.storage_type

@@ -1,22 +1,17 @@
 """Tables that delta-spark wrote are read by zonal as delta-spark reads them."""
 
-import numpy as np
 import pytest
+from contract import EngineContract
 from engines import (
     NEWEST,
     TYPE_COLUMNS,
     TYPE_CONDITIONS,
     TYPE_ROWS,
     Recipe,
-    columns_of_other_types,
-    kept_files,
     make,
-    row_groups_lost,
     seen_in,
-    values_beyond_bounds,
 )
 
-from zonal.files import UNKNOWN
 from zonal.tables.delta import DeltaTable
 
 pytestmark = pytest.mark.interop
@@ -327,36 +322,5 @@ def test_files_are_added_by_the_versions_of_the_history(case):
             assert number == seen.added_by[path], f"{path} was first seen in version {seen.added_by[path]}"
 
 
-def test_the_schema_is_the_engines(case):
-    table, seen = case
-    assert not columns_of_other_types(table.snapshot(), seen), "every column has the engine's place and type"
-
-
-def test_bounds_hold_for_every_value(case):
-    table, seen = case
-    beyond = list(values_beyond_bounds(table.snapshot(), seen))
-    assert not beyond, "no value of the engine lies outside of its file's bounds"
-
-
-def test_pruning_keeps_every_file_with_a_matching_row(case, request, summary):
-    table, seen = case
-    kept = kept_files(table, seen)
-    assert not kept.wrongly_skipped, "a file with a row that Spark finds is never skipped"
-    assert kept.kept < kept.total, "some condition skips some file"
-    summary.append(
-        f"delta {request.node.callspec.id}: {len(seen.matching)} conditions, "
-        f"zonal keeps {kept.kept} of {kept.total} files, {kept.matching} hold a matching row"
-    )
-
-
-def test_row_groups_of_files_with_a_matching_row_are_kept(case):
-    table, seen = case
-    assert not row_groups_lost(table, seen), "a file with a row that Spark finds keeps a row group"
-
-
-def test_nothing_stands_in_the_way_of_a_rewrite(case):
-    table, _ = case
-    snapshot = table.snapshot()
-    assert snapshot.blockers == (), "zonal can rewrite every one of these tables"
-    assert snapshot.problems == (), "everything in these tables can be read"
-    assert not np.isin(UNKNOWN, snapshot.files.rows), "delta-spark counts the rows of every file"
+class TestContract(EngineContract):
+    """What holds for every engine."""

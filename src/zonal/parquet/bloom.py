@@ -14,9 +14,10 @@ import pyarrow as pa
 from zonal.errors import TableError
 from zonal.files import Physical
 from zonal.parquet import thrift
-from zonal.parquet.decode import NANOS, Leaf, is_text, plain_kind
+from zonal.parquet.decode import NANOS, Leaf, is_text
 from zonal.parquet.footer import Footer, read_span
 from zonal.parquet.thrift import integer
+from zonal.words import plain_type
 
 _HEADER_BYTES = 128
 """More than any header has: a number and three empty unions take some 20 bytes."""
@@ -83,7 +84,7 @@ def plain_bytes(value: object, leaf: Leaf) -> bytes | None:
     None where the column can't hold exactly this value, or where equal values have several encodings (NaN, decimals
     of varying length): then a filter has no answer.
     """
-    kind = plain_kind(leaf.kind)
+    kind = plain_type(leaf.kind)
     if pa.types.is_floating(kind):
         return _float_bytes(value, leaf)
     if leaf.physical == "BYTE_ARRAY":

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.files import UNKNOWN, Bounds
+from zonal.words import plain_type
 
 Scalar: TypeAlias = int | float | bytes
 Convert: TypeAlias = Callable[[Scalar, bool], Scalar | None]
@@ -98,9 +99,9 @@ Range: TypeAlias = tuple[Scalar | None, Scalar | None]
 
 def ranges(leaf: Leaf | None, kind: pa.DataType, units: Iterable[Statistics]) -> list[Range]:
     """Decode the bounds of many units of one column, as values of `kind`; None where there is no sound bound."""
-    kind = plain_kind(kind)
+    kind = plain_type(kind)
     read = None if leaf is None else _reader(leaf)
-    convert = None if leaf is None else _converter(plain_kind(leaf.kind), kind)
+    convert = None if leaf is None else _converter(plain_type(leaf.kind), kind)
     if read is None or convert is None:
         return [(None, None) for _ in units]
     fits = _fits(kind)
@@ -116,7 +117,7 @@ def without_julian(found: Sequence[Range], kind: pa.DataType) -> list[Range]:
 
     Spark moves such values when it reads the file, by up to some days, and leaves later ones alone.
     """
-    kind = plain_kind(kind)
+    kind = plain_type(kind)
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         return list(found)
     first = _DAYS_1900 * (_PER_DAY[kind.unit] if pa.types.is_timestamp(kind) else 1)
@@ -127,7 +128,7 @@ def without_julian(found: Sequence[Range], kind: pa.DataType) -> list[Range]:
 
 def bounds(leaf: Leaf | None, kind: pa.DataType, found: Sequence[Range], units: Sequence[Statistics]) -> Bounds:
     """Turn ranges and counts into arrays; without a leaf nothing is known, but that only floats have NaNs."""
-    floats = pa.types.is_floating(plain_kind(kind)) and (leaf is None or pa.types.is_floating(leaf.kind))
+    floats = pa.types.is_floating(plain_type(kind)) and (leaf is None or pa.types.is_floating(leaf.kind))
     return Bounds(
         lower=array([lower for lower, _ in found], kind),
         upper=array([upper for _, upper in found], kind),
@@ -140,7 +141,7 @@ def array(values: Sequence[Scalar | None], kind: pa.DataType) -> pa.Array:
     """Build an array of a column's type from values in its unit; of `large_binary` for strings."""
     if isinstance(kind, pa.BaseExtensionType) and not is_text(kind):
         return pa.ExtensionArray.from_storage(kind, array(values, kind.storage_type))
-    kind = plain_kind(kind)
+    kind = plain_type(kind)
     types = pa.types
     if is_text(kind):
         return pa.array(values, pa.large_binary())
@@ -159,19 +160,8 @@ def array(values: Sequence[Scalar | None], kind: pa.DataType) -> pa.Array:
 
 def is_text(kind: pa.DataType) -> bool:
     """Tell strings of every kind."""
-    kind = plain_kind(kind)
+    kind = plain_type(kind)
     return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
-
-
-def plain_kind(kind: pa.DataType) -> pa.DataType:
-    """Unwrap dictionaries, run-end encoding and extension types."""
-    while True:
-        if isinstance(kind, pa.BaseExtensionType):
-            kind = kind.storage_type
-        elif pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-            kind = kind.value_type
-        else:
-            return kind
 
 
 def converted(number: int, precision: int, scale: int) -> Annotation:
@@ -266,7 +256,7 @@ def _zero(value: Scalar | None, zero: float) -> Scalar | None:
 
 def _reader(leaf: Leaf) -> Callable[[bytes], Scalar | None] | None:
     """Choose how the PLAIN bytes of a column become a value; None for types whose order is not defined."""
-    kind = plain_kind(leaf.kind)
+    kind = plain_type(leaf.kind)
     signed = not pa.types.is_unsigned_integer(kind)
     if leaf.physical == "BOOLEAN":
         return lambda raw: raw[0] & 1 if len(raw) == 1 else None
