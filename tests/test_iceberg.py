@@ -758,3 +758,13 @@ def test_embedded_and_configured_catalogs(home, monkeypatch):
         IcebergTable.from_catalog("dc.events", catalog="prod")
     with pytest.raises(TableError, match="'events'"):
         IcebergTable.from_catalog("events", catalog="prod")
+
+
+def test_errors_of_catalogs_show_no_password(monkeypatch):
+    def refuse(name, **properties):
+        raise ValueError(f"can't parse {properties['uri']}")
+
+    monkeypatch.setattr("zonal.tables.iceberg.load_catalog", refuse)
+    with pytest.raises(TableError, match=r"postgresql://…@host/x") as caught:
+        IcebergTable.from_catalog("db.t", catalog="c", catalog_properties={"uri": "postgresql://me:hunter2@host/x"})
+    assert "hunter2" not in str(caught.value)

@@ -314,4 +314,5 @@ def _blockers(table: PyIcebergTable, schema: Schema, live: Live) -> Iterator[str
 
 
 def _what(error: Exception) -> str:
-    return quoted(f"{type(error).__name__}: {error}", limit=300)
+    """Tell what a client's error says, without the user and password of any URL in it."""
+    return quoted(re.sub(r"://[^/\s@]*@", "://…@", f"{type(error).__name__}: {error}"), limit=300)
