@@ -761,7 +761,7 @@ def test_embedded_and_configured_catalogs(home, monkeypatch):
 
 
 def test_errors_of_catalogs_show_no_password(monkeypatch):
-    def refuse(name, **properties):
+    def refuse(_, **properties):
         raise ValueError(f"can't parse {properties['uri']}")
 
     monkeypatch.setattr("zonal.tables.iceberg.load_catalog", refuse)
