@@ -122,7 +122,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Physical:
-    """How a column is found in the table's Parquet files: by field id where there is one, else by its path."""
+    """How a column is found in the table's Parquet files: by field id where the table has ids, else by its path."""
 
     path: str
     field_id: int | None = None

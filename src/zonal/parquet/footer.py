@@ -126,11 +126,12 @@ class Footer:
         return "org.apache.spark.legacyDateTime" in self.metadata or version.startswith(("1.", "2."))
 
     def find(self, physical: Physical) -> Leaf | None:
-        """Return the column, by its field id where the file has ids and one is given, else by its exact path.
+        """Return the column by its field id where one is given, else by its exact path.
 
-        None where there is no such column, where two have that name, or where it lies below a list or a map.
+        None where there is no such column, where two have that name, or where it lies below a list or a map. A file
+        without ids in a table that has them was written under names that columns may have changed since.
         """
-        if physical.field_id is not None and self.schema.by_id:
+        if physical.field_id is not None:
             return self.schema.by_id.get(physical.field_id)
         return self.schema.by_path.get(physical.path)
 
