@@ -3,14 +3,10 @@
 import os
 import sys
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
 
-PLAIN_DUCKDB = "SET disabled_optimizers = 'expression_rewriter'"
-"""The judge must not err: DuckDB 1.5 rewrites `date_trunc('month', t) <> DATE '…'` so that nulls match; 2.0 doesn't."""
-
-duckdb.execute(PLAIN_DUCKDB)
+import judge  # noqa: F401 - sets DuckDB up
 
 settings.register_profile("zonal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("zonal")

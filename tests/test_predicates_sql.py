@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from conftest import PLAIN_DUCKDB
+from judge import PLAIN_DUCKDB
 from zonal.errors import PredicateError
 from zonal.predicates.sql import parse_query, parse_where
 from zonal.predicates.tree import (
