@@ -165,8 +165,10 @@ def main() -> None:
     console = Console(width=160, quiet=options.output == "json")
     rows: int = options.rows
     versions = {"python": platform.python_version(), "numpy": np.__version__, "pyarrow": pa.__version__}
-    report: dict[str, Any] = {"rows": rows, "versions": versions | {"zonal": zonal.__version__}}
-    console.print(f"{rows:,} rows, one core, best of {measure.REPEATS}; {report['versions']}", highlight=False)
+    versions["zonal"] = zonal.__version__
+    report: dict[str, Any] = {"rows": rows, "versions": versions}
+    told = ", ".join(f"{name} {version}" for name, version in versions.items())
+    console.print(f"{rows:,} rows, one core, best of {measure.REPEATS}; {told}", highlight=False)
 
     kept = memory.memory(rows)
     report["memory"] = [result.to_dict() for result in kept]
