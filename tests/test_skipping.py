@@ -312,6 +312,8 @@ def test_only_nulls_match_no_comparison():
     index = Index(np.array([5, 5]), {"i": bounds})
     assert kept(index, Compare(Column("i"), "=", 1)) == [1]
     assert kept(index, IsNull(Column("i"))) == [0, 1]
+    assert kept(index, In(Column("i"), (), negated=True)) == [0, 1], "nulls are not in an empty list"
+    assert kept(index, In(Column("i"), ())) == []
     assert kept(index, IsNull(Column("i"), negated=True)) == [1]
 
 

@@ -183,6 +183,8 @@ def _starts_with(domain: Domain, prefix: str, negated: bool) -> Bound:
 
 def _compare(domain: Domain, call: Call | None, op: str, values: Sequence[Value]) -> Bound:
     """Compare with one literal, or with a list of them: IN is a union, NOT IN an intersection."""
+    if not values:  # NOT IN an empty list is true for nulls, too
+        return All(()) if op == "<>" else Some(())
     found = [compare(domain, op, v) if call is None else compare_call(domain, call, op, v) for v in values]
     nan = all(part.nan for part in found) if op == "<>" else any(part.nan for part in found)
     if op != "<>":
