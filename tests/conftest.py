@@ -8,7 +8,13 @@ from hypothesis import HealthCheck, settings
 
 import judge  # noqa: F401 - sets DuckDB up
 
-settings.register_profile("zonal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# In continuous integration the same examples every time, so that a change is judged by what it changes.
+settings.register_profile(
+    "zonal",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
+)
 settings.load_profile("zonal")
 
 
