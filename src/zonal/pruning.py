@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.columns import find, leaf_type
-from zonal.files import UNKNOWN, Buckets, Files, Snapshot
+from zonal.files import UNKNOWN, Buckets, Snapshot
 from zonal.predicates.bound import All, Bound, Point, Ranges
 from zonal.skipping import Index, Mask
 
@@ -103,8 +103,3 @@ def _value(point: Point, kind: pa.DataType) -> object | None:
         return None if pa.types.is_time(kind) else pa.scalar(point, width).cast(kind).as_py()
     except (UnicodeDecodeError, ValueError, OverflowError, ImportError, ArithmeticError):
         return None
-
-
-def kept_files(files: Files, kept: Mask) -> pa.Array:
-    """Return the locations of the kept files."""
-    return files.paths.filter(pa.array(kept))

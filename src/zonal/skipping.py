@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.files import UNKNOWN, Bounds, Ints
-from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some
+from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some, leaves_of
 from zonal.words import U64, decoded_array, family_of, words_of
 
 Mask = npt.NDArray[np.bool_]
@@ -194,14 +194,6 @@ def _is_valid(array: pa.Array) -> Mask:
 
 def columns_of(predicate: Bound) -> list[str]:
     """List the columns of a predicate in the order in which they stand there."""
-    names: list[str] = []
-    waiting: list[Bound] = [predicate]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, All | Some):
-            waiting.extend(reversed(node.parts))
-        elif isinstance(node, Anything):
-            names += node.columns
-        else:
-            names.append(node.column)
+    leaves = leaves_of(predicate)
+    names = (name for leaf in leaves for name in (leaf.columns if isinstance(leaf, Anything) else (leaf.column,)))
     return list(dict.fromkeys(names))

@@ -6,13 +6,13 @@ part becomes `Anything`, and files are read.
 
 from collections.abc import Iterator, Sequence
 from datetime import tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
 from zonal.columns import find, leaf_type, leaves
 from zonal.errors import ColumnError, PredicateError, quoted, suggestion
 from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some, intersection, union
+from zonal.predicates.calendar import zone_of
 from zonal.predicates.comparisons import compare
 from zonal.predicates.domain import Domain, Incomparable, domain_of
 from zonal.predicates.functions import compare_call
@@ -37,13 +37,7 @@ _UPPER = {"snowflake", "oracle", "exasol", "db2"}
 
 def bind(predicate: Predicate, schema: pa.Schema, *, dialect: str | None = None, timezone: str = "UTC") -> Bound:
     """Return the predicate over the schema's columns; unknown columns and unfit literals are a `PredicateError`."""
-    try:
-        zone = ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise PredicateError(
-            f"Unknown time zone {quoted(timezone)}. Use a name such as UTC or Europe/Berlin."
-        ) from None
-    return _Binder(schema, dialect, zone).bind(predicate)
+    return _Binder(schema, dialect, zone_of(timezone)).bind(predicate)
 
 
 class _Binder:

@@ -4,7 +4,7 @@ The domain of a column is: integers for every type that counts something (intege
 timestamps in the column's unit, decimals as unscaled numbers), floats, or bytes (strings as UTF-8).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -61,6 +61,17 @@ class Anything:
 
 
 Bound: TypeAlias = "Ranges | Nulls | All | Some | Anything"
+
+
+def leaves_of(predicate: Bound) -> Iterator[Ranges | Nulls | Anything]:
+    """Yield the parts that are neither AND nor OR, from left to right, without recursion."""
+    waiting: list[Bound] = [predicate]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, All | Some):
+            waiting.extend(reversed(node.parts))
+        else:
+            yield node
 
 
 def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:

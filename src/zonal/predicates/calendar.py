@@ -4,10 +4,15 @@ import re
 from datetime import date, datetime, time, timedelta, timezone
 from datetime import tzinfo as TimeZone  # noqa: N812 - a type
 from fractions import Fraction
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from zonal.errors import PredicateError, quoted
+
 DAY = 86_400_000_000
+PER_MICROSECOND = {"s": Fraction(1, 10**6), "ms": Fraction(1, 1000), "us": Fraction(1), "ns": Fraction(1000)}
+"""Units of Arrow's timestamps in a microsecond."""
 _EPOCH = datetime(1970, 1, 1)
 _MOST_YEARS = 290_000
 """64-bit microseconds reach this far."""
@@ -19,6 +24,14 @@ _TEXT = re.compile(
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
 _TIME = re.compile(r"\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s*", re.ASCII)
+
+
+def zone_of(name: str) -> TimeZone:
+    """Return a time zone by its name."""
+    try:
+        return timezone.utc if name == "UTC" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise PredicateError(f"Unknown time zone {quoted(name)}. Use a name such as UTC or Europe/Berlin.") from None
 
 
 def micros_of(value: date | datetime) -> int:

@@ -11,14 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.errors import PredicateError, quoted
-from zonal.predicates.calendar import DAY, micros_of, parse_moment, parse_time, to_local, to_utc
+from zonal.predicates.calendar import DAY, PER_MICROSECOND, micros_of, parse_moment, parse_time, to_local, to_utc
 from zonal.predicates.tree import Value
 from zonal.words import family_of
 
 _BEYOND = Fraction(10) ** 400
 """Stands for infinity among whole numbers and decimals, which have at most 76 digits."""
-
-_UNITS = {"s": Fraction(1, 10**6), "ms": Fraction(1, 1000), "us": Fraction(1), "ns": Fraction(1000)}
 
 
 class Incomparable(Exception):  # noqa: N818 - not an error: the predicate stays unknown
@@ -168,7 +166,7 @@ def _moment(domain: Domain, value: Value) -> tuple[Fraction, Fraction]:
     if domain.family == "date":
         slack = Fraction(0 if shift is None else 1)  # where a day begins, clocks may have been moved
         return place / DAY - slack, place / DAY + slack
-    place *= _UNITS[domain.kind.unit]
+    place *= PER_MICROSECOND[domain.kind.unit]
     return place, place
 
 

@@ -14,12 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.predicates.bound import Interval, Ranges, union
-from zonal.predicates.calendar import DAY, next_unit, to_utc, unit_start, year_start
+from zonal.predicates.calendar import DAY, PER_MICROSECOND, next_unit, to_utc, unit_start, year_start
 from zonal.predicates.comparisons import Place, compare, compare_between, half_open
 from zonal.predicates.domain import Domain, Incomparable, locate
 from zonal.predicates.tree import Call, Column, Value
 
-_MICROS = {"s": Fraction(1, 10**6), "ms": Fraction(1, 1000), "us": Fraction(1), "ns": Fraction(1000)}
 _CLOCK_CHANGE = 3 * 3600 * 10**6
 """Around a clock change local time jumps: ranges in zones that have any are widened by three hours."""
 
@@ -98,7 +97,7 @@ def _clock(domain: Domain, first: int | None, behind: int | None) -> Interval:
         if domain.family == "date":
             return Fraction(micros, DAY)
         moment = to_utc(Fraction(micros), domain.zone) if domain.has_zone else Fraction(micros)
-        return (moment + shift) * _MICROS[domain.kind.unit]
+        return (moment + shift) * PER_MICROSECOND[domain.kind.unit]
 
     return half_open(place(first, -slack), place(behind, slack))
 

@@ -9,14 +9,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from datetime import tzinfo as TimeZone  # noqa: N812 - a type
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect, Dialects
 from sqlglot.errors import ParseError
 
 from zonal.errors import PredicateError, quoted, suggestion
+from zonal.predicates.calendar import zone_of
 from zonal.predicates.conditions import join, read_condition
 from zonal.predicates.literals import describe
 from zonal.predicates.terms import Context, Source
@@ -130,7 +129,7 @@ def _prepare(sql: str, kind: str, dialect: str | None, now: datetime | None, zon
     """Tokenize, and refuse what would take too long or too deep a stack."""
     reader = Dialect.get_or_raise(_dialect(dialect))
     tokens = _tokens(sql, reader)
-    session = Session(_dialect(dialect), _moment(now), _zone(zone), _doubtful(sql, tokens, reader))
+    session = Session(_dialect(dialect), _moment(now), zone_of(zone), _doubtful(sql, tokens, reader))
     if kind == "condition" and tokens[0].token_type == TokenType.WHERE:
         tokens = tokens[1:]
     starts = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
@@ -165,13 +164,6 @@ def _dialect(name: str | None) -> str:
     if folded and folded not in known:
         raise PredicateError(f"Unknown SQL dialect {quoted(name or '')}. {suggestion(folded, known)}")
     return folded
-
-
-def _zone(name: str) -> TimeZone:
-    try:
-        return timezone.utc if name == "UTC" else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise PredicateError(f"Unknown time zone {quoted(name)}. Use a name such as UTC or Europe/Berlin.") from None
 
 
 def _moment(now: datetime | None) -> datetime:

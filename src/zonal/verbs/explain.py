@@ -15,7 +15,7 @@ from zonal.parquet.bloom import bloom_might_contain
 from zonal.parquet.footer import Footer, read_footer, row_group_bounds
 from zonal.parquet.pages import Pages, page_bounds
 from zonal.predicates.bind import bind
-from zonal.predicates.bound import All, Anything, Bound, Ranges, Some
+from zonal.predicates.bound import All, Anything, Bound, Ranges, leaves_of
 from zonal.predicates.sql import parse_query, parse_where
 from zonal.pruning import FileIndex, points_of
 from zonal.skipping import Index, Mask, columns_of
@@ -152,7 +152,7 @@ class _Explained:
             predicate=self.text,
             levels=tuple(self._levels(kept, inside)),
             skipped_by={name: int(mask.sum()) for name, mask in skipped.items()},
-            unknown=tuple(dict.fromkeys(_reasons(self.bound))),
+            unknown=tuple(dict.fromkeys(leaf.reason for leaf in leaves_of(self.bound) if isinstance(leaf, Anything))),
             files=tuple(self._file(int(row), found) for row, found in zip(kept, inside, strict=True)),
             notes=tuple(dict.fromkeys(self.notes)),
         )
@@ -278,15 +278,3 @@ def _taken(bounds: Bounds, pages: Ints, sizes: Ints) -> Bounds:
     nulls = np.where(nulls > 0, sizes, nulls)
     nans = np.where(bounds.nans == 0, 0, UNKNOWN)[pages]
     return Bounds(bounds.lower.take(rows), bounds.upper.take(rows), nulls, nans)
-
-
-def _reasons(bound: Bound) -> list[str]:
-    found = []
-    waiting: list[Bound] = [bound]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, All | Some):
-            waiting.extend(reversed(node.parts))
-        elif isinstance(node, Anything):
-            found.append(node.reason)
-    return found

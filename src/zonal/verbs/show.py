@@ -71,10 +71,10 @@ def show(table: Table | str, *, columns: Sequence[str] | None = None, progress: 
 def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None) -> TableHealth:
     """Measure a snapshot."""
     files = snapshot.files
-    names = _chosen(snapshot, columns)
+    known = list(dict.fromkeys([*files.partition_bounds, *files.bounds]))
+    names = _chosen(snapshot, known, columns)
     if isinstance(files.bounds, LazyBounds):
         files.bounds.load(names)
-    known = list(dict.fromkeys([*files.partition_bounds, *files.bounds]))
     sizes = files.sizes if len(files) else np.zeros(1, np.int64)
     layout_id = snapshot.layout.id if snapshot.layout else None
     return TableHealth(
@@ -105,9 +105,7 @@ def _total(counts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int | None:
     return None if (counts == UNKNOWN).any() else int(counts.sum())
 
 
-def _chosen(snapshot: Snapshot, columns: Sequence[str] | None) -> list[str]:
-    files = snapshot.files
-    known = list(dict.fromkeys([*files.partition_bounds, *files.bounds]))
+def _chosen(snapshot: Snapshot, known: Sequence[str], columns: Sequence[str] | None) -> list[str]:
     if columns is None:
         first = snapshot.layout.columns if snapshot.layout else ()
         wanted = [*(name for name in first if name in known), *known]
