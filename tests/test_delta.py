@@ -31,7 +31,7 @@ from zonal.files import UNKNOWN
 from zonal.layout import Layout
 from zonal.tables import deltalog, deltastats
 from zonal.tables.delta import DeltaTable, is_delta
-from zonal.tables.storage import azure_arguments, s3_arguments
+from zonal.storage import azure_arguments, s3_arguments
 
 UTC = timezone.utc
 

@@ -24,6 +24,19 @@ class TableError(ZonalError):
     """A table that doesn't exist or can't be read."""
 
 
+class ConflictError(TableError):
+    """Another writer changed files that a rewrite wanted to replace; nothing was committed."""
+
+    def __init__(self, message: str, paths: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.paths = frozenset(paths)
+        """The files that can't be replaced any more; empty where nothing of the rewrite can be kept."""
+
+
+class CommitUnknownError(TableError):
+    """The catalog or the storage didn't say whether a commit succeeded: its new files must stay."""
+
+
 class PredicateError(ZonalError):
     """A WHERE clause that can't be read, or that doesn't fit the table."""
 

@@ -19,7 +19,7 @@ from zonal.layout import Layout
 from zonal.parquet import decode
 from zonal.parquet.decode import NOTHING, Range, Scalar, Statistics
 from zonal.parquet.footer import Footer, parse_footer, read_footer_bytes, row_group_ranges
-from zonal.tables.storage import Storage
+from zonal.storage import Storage
 
 THREADS = 16
 """Footers read at once: each is one small request, and most of its time is waiting for the storage."""

@@ -1,13 +1,14 @@
 """What every table format can do for zonal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
 from zonal.errors import LayoutError
-from zonal.files import Snapshot
+from zonal.files import Ints, Snapshot
 from zonal.layout import Layout
+from zonal.rewrite import Rewrite, Scan, Writing, Written
 
 LAYOUT_PROPERTY = "zonal.layout"
 """Table property with the layout as JSON; in the summary of an Iceberg snapshot, that of the files that it added."""
@@ -23,6 +24,60 @@ class Table(Protocol):
 
     def open_file(self, path: str) -> pa.NativeFile:
         """Open one of the snapshot's files for random access; the caller closes it."""
+
+
+class Rewritable(Table, Protocol):
+    """A table whose rows workers can read, and whose files can be replaced."""
+
+    def newest(self) -> "Rewritable":
+        """Return the table as it is now; `snapshot` of a table that was opened at a time may be older."""
+
+    def scan(self, snapshot: Snapshot, files: Ints, *, columns: Sequence[str] | None = None) -> Scan:
+        """Return what workers need to read the rows of these files.
+
+        By default they are read as a rewrite in place needs them: all that the data files hold, with the columns that
+        track rows. With `columns` these top-level columns are read, also those that only the metadata has.
+        """
+
+    def writing(self, snapshot: Snapshot, *, layout: Layout, run: str) -> Writing:
+        """Return how files that replace others are written; nothing is written yet.
+
+        What a rewrite can't keep is a `TableError` that names it, as far as `snapshot.blockers` doesn't.
+        """
+
+    def commit(self, rewrite: Rewrite) -> int:
+        """Replace files in one atomic commit and return the new version or snapshot id.
+
+        A concurrent append survives; where another writer changed a file that would be replaced, a `ConflictError`
+        names such files, and the table is as it was.
+        """
+
+
+class Destination(Protocol):
+    """A table that doesn't exist yet, for `--into`."""
+
+    name: str
+
+    def file_columns(self, schema: pa.Schema, partitioning: Sequence[str]) -> list[str]:
+        """Return the top-level columns that the format keeps in data files, in order."""
+
+    def writing(
+        self,
+        schema: pa.Schema,
+        partitioning: Sequence[str],
+        partitions: Sequence[Mapping[str, pa.Scalar]],
+        *,
+        layout: Layout,
+        run: str,
+    ) -> Writing:
+        """Return how its files are written, or refuse what the format can't hold, or that there is something already.
+
+        `schema` is the source's, `partitioning` the columns that partition by their values, and `partitions` has the
+        values of each partition of the source.
+        """
+
+    def publish(self, added: Sequence[Written]) -> int | None:
+        """Make the table of the written files appear, at once, and return its version."""
 
 
 def recorded_layout(properties: Mapping[str, str]) -> tuple[Layout | None, tuple[str, ...]]:

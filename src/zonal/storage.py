@@ -49,6 +49,8 @@ class Storage:
 
     def locate(self, location: str) -> tuple[pa.fs.FileSystem, str]:
         """Return the file system of a location, and the path in it."""
+        if location[:5].lower() == "file:":
+            return pa.fs.LocalFileSystem(), f"/{location[5:].lstrip('/')}"
         if not _is_uri(location):
             return pa.fs.LocalFileSystem(), location
         scheme, _, rest = location.partition("://")

@@ -1,0 +1,150 @@
+"""Values of a rewrite: what a worker needs to read a file, what it wrote, and what a commit replaces by what."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from zonal.files import Ints, Snapshot
+from zonal.layout import Layout
+from zonal.storage import Storage
+
+FIELD_ID = b"PARQUET:field_id"
+"""Key of a field's id in the metadata of Arrow fields, as pyarrow reads and writes it."""
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A deletion vector: magic number and 64-bit roaring bitmap, as Delta and Iceberg both store it.
+
+    In a file it is framed: four bytes of length (big-endian) before it and its CRC-32 (big-endian) behind, all of
+    which `size` counts; `inline` holds the bytes without a frame.
+    """
+
+    rows: int
+    """Positions in it."""
+    location: str | None = None
+    offset: int = 0
+    size: int = 0
+    inline: bytes | None = None
+
+
+@dataclass(frozen=True)
+class EqualityDelete:
+    """A Parquet file whose rows delete the rows that are equal to them in some columns; null equals null."""
+
+    location: str
+    field_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data file to read, and what of it is deleted."""
+
+    number: int
+    """The file's position in the snapshot's files."""
+    path: str
+    size: int
+    rows: int
+    """Rows in the file, deleted ones included, or UNKNOWN."""
+    partition: int
+    """Number of its partition in the snapshot."""
+    vector: Vector | None = None
+    position_deletes: tuple[str, ...] = ()
+    """Parquet files with `file_path` and `pos`; only the rows whose `file_path` is this file's path count."""
+    equality_deletes: tuple[EqualityDelete, ...] = ()
+    constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    """Values of top-level columns that the metadata gives, whatever the file holds, by name in the reading schema."""
+    first_row_id: int | None = None
+    """Id of the file's first row, for rows whose id the file doesn't hold."""
+    row_version: int | None = None
+    """Sequence number or version of rows for which the file doesn't hold one."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rows are read from the files of one table, whatever schema each file was written with."""
+
+    schema: pa.Schema
+    """The rows as they are wanted; with `by_id` every field, at every level, has its id in the metadata."""
+    by_id: bool = False
+    """Find columns by field id; else by name."""
+    aliases: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Names of each field id in files without ids (Iceberg's name mapping)."""
+    defaults: Mapping[int, pa.Scalar] = field(default_factory=dict)
+    """Value of a field, by id, in files that lack it; null where there is none."""
+    row_id: str | None = None
+    """Name of the schema's column of row ids, where the table tracks rows."""
+    row_version: str | None = None
+    """Name of the schema's column of the versions in which rows changed last."""
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How new files are written."""
+
+    folder: str
+    """Location of the run's own folder; nothing is written outside of it."""
+    storage: Storage
+    schema: pa.Schema
+    """The reading schema's columns in the same order; names, nullability and field ids may differ."""
+    compression: str = "zstd"
+    compression_level: int | None = None
+    subfolders: tuple[str, ...] = ()
+    """Folder of each partition below `folder`; empty where all files lie side by side."""
+    bloom_columns: tuple[str, ...] = ()
+    """Dotted paths in the schema."""
+    footer: Mapping[str, str] = field(default_factory=dict)
+    """Key-value metadata of every file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """All that workers need to read some files of a table."""
+
+    sources: tuple[Source, ...]
+    reading: Reading
+    columns: Mapping[str, str]
+    """Dotted path in the reading schema of each leaf column of the table's own schema."""
+    storage: Storage
+
+
+@dataclass(frozen=True)
+class ColumnMetrics:
+    """Statistics of one leaf column in a new file."""
+
+    path: str
+    """Parquet's path in the schema, such as `geo.lat` or `tags.list.element`."""
+    size: int
+    values: int
+    """Values, nulls included."""
+    nulls: int
+    nans: int
+    lower: pa.Scalar | None
+    """Least value that is neither null nor NaN, exact; None where there is none or the type has no order."""
+    upper: pa.Scalar | None
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """A new file."""
+
+    path: str
+    size: int
+    rows: int
+    partition: int
+    """Number of its partition in the snapshot."""
+    columns: tuple[ColumnMetrics, ...]
+    """In the order of the schema's leaves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rewrite:
+    """What one commit does: files of `base` out, new files with the same rows in."""
+
+    base: Snapshot
+    removed: Ints
+    """Positions in the files of `base`."""
+    added: tuple[Written, ...]
+    layout: Layout
+    run: str
