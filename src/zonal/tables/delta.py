@@ -11,11 +11,11 @@ import pyarrow.fs
 
 from zonal.errors import TableError, quoted
 from zonal.files import UNKNOWN, Bounds, Files, Ints, LazyBounds, Physical, Snapshot
+from zonal.storage import Storage
 from zonal.tables.deltacheckpoint import Adds
 from zonal.tables.deltalog import Log, Metadata, Protocol, replay
 from zonal.tables.deltaschema import Leaf, read_schema
 from zonal.tables.deltastats import Counts, Stats, bounds, cast_or_null, counts, several_bounds, timestamps
-from zonal.storage import Storage
 from zonal.tables.table import recorded_layout
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
