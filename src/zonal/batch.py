@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from zonal.cuts import LARGEST, Positions, cell_cuts, cuts_within
 from zonal.errors import LayoutError, ZonalAdvice, ZonalError
-from zonal.keys import exact_words, key_words, tie_word
+from zonal.keys import exact_words, key_words, tie_columns, tie_word
 from zonal.layout import KINDS, Layout
 from zonal.order import Order, stable_order
 from zonal.ranks import Ranks, bind
@@ -144,7 +144,8 @@ def _split_heavy(data: Arrow, layout: Layout, words: Sequence[U64], order: Order
     for start, end in heavy:
         rows = order[start:end]
         position = (np.arange(end - start) * 2**32 // (end - start)).astype(np.uint32)
-        tie = tie_word(take_rows(data, rows), layout, position)
+        tied = take_rows(data, rows)
+        tie = tie_word(tied, Ranks.fit(tied, tie_columns(tied.schema, layout)), position)
         by_tie = stable_order([tie])
         order[start:end] = rows[by_tie]
         ties[start:end] = tie[by_tie]

@@ -29,14 +29,17 @@ def key_words(data: ArrowData, layout: Layout, ranks: Ranks) -> tuple[U64, ...]:
     return curves.encode(layout.kind, codes, bits)
 
 
-def tie_word(data: ArrowData, layout: Layout, row_hash: npt.NDArray[np.uint32]) -> U64:
-    """Return a second key for rows whose keys are equal: the first columns outside the layout, then `row_hash`."""
-    others = [name for name in leaves(data.schema) if name not in layout.columns]
-    usable = [name for name in others if _is_rankable(data.schema, name)][:_TIE_COLUMNS]
+def tie_columns(schema: pa.Schema, layout: Layout) -> list[str]:
+    """Name the columns that tell rows of equal keys apart: the first ones with an order outside of the layout."""
+    others = [name for name in leaves(schema) if name not in layout.columns]
+    return [name for name in others if _is_rankable(schema, name)][:_TIE_COLUMNS]
+
+
+def tie_word(data: ArrowData, ties: Ranks, row_hash: npt.NDArray[np.uint32]) -> U64:
+    """Return a second key for rows whose keys are equal: the columns of `ties`, then `row_hash`."""
     tie = row_hash.astype(np.uint64)
-    if usable:
-        ranks = Ranks.fit(data, usable)
-        (key,) = curves.encode("zorder", [ranks.codes(data, name, _TIE_BITS) for name in usable], _TIE_BITS)
+    if len(ties):
+        (key,) = curves.encode("zorder", [ties.codes(data, name, _TIE_BITS) for name in ties], _TIE_BITS)
         tie |= key << np.uint64(32)
     return tie
 

@@ -138,6 +138,18 @@ class Written:
     """In the order of the schema's leaves."""
 
 
+@dataclass(frozen=True)
+class Tally:
+    """What a worker read of one file, or of a part of it."""
+
+    source: int
+    """The file's position in the snapshot's files."""
+    read: int
+    """Rows read, deleted ones included."""
+    live: int
+    """Rows passed on."""
+
+
 @dataclass(frozen=True, eq=False)
 class Rewrite:
     """What one commit does: files of `base` out, new files with the same rows in."""

@@ -3,19 +3,25 @@
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
 
-from zonal.errors import TableError, quoted
+from zonal.errors import ColumnError, TableError, quoted, suggestion
 from zonal.files import UNKNOWN, Bounds, Files, Ints, LazyBounds, Physical, Snapshot
+from zonal.layout import Layout
+from zonal.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.storage import Storage
-from zonal.tables.deltacheckpoint import Adds
-from zonal.tables.deltalog import Log, Metadata, Protocol, replay
+from zonal.tables.deltaadds import Adds, Live
+from zonal.tables.deltacommit import Replacement, commit, log_folder
+from zonal.tables.deltalog import Log, Metadata, Protocol, State, replay
+from zonal.tables.deltascan import Columns, deletion_vector
 from zonal.tables.deltaschema import Leaf, read_schema
 from zonal.tables.deltastats import Counts, Stats, bounds, cast_or_null, counts, several_bounds, timestamps
+from zonal.tables.deltavalues import constants, escaped_bytes
 from zonal.tables.table import recorded_layout
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -53,22 +59,29 @@ class DeltaTable:
     ) -> None:
         self._storage = Storage(location, storage_options or {})
         self._version = version
+        self._states: WeakKeyDictionary[Snapshot, State] = WeakKeyDictionary()
+        """What the log said when a snapshot was taken, as long as somebody holds the snapshot."""
         self.name = self._storage.root
+
+    def newest(self) -> "DeltaTable":
+        """Return the table without the version that was asked for."""
+        table = DeltaTable.__new__(DeltaTable)
+        table.__dict__.update(self.__dict__ | {"_version": None})
+        return table
 
     def snapshot(self) -> Snapshot:
         """Read one version from the log alone.
 
         What the log doesn't say is UNKNOWN or null; a log that can't be read completely raises a `TableError`.
         """
-        log = Log.of(*self._storage.locate(f"{self._storage.root}/_delta_log"))
-        state = replay(log, self._storage.resolve, version=self._version)
+        state = self._replay(self._version)
         _refuse_unreadable(state.protocol, self.name)
         mapping = state.metadata.configuration.get("delta.columnMapping.mode", "none")
         schema, leaves = read_schema(state.metadata.schema, mapping=mapping)
         layout, problems = recorded_layout(state.metadata.configuration)
         files, providers = _files(state.adds, leaves, state.metadata.partitioning)
         marked = {"clusteringProvider": str(providers)} if providers else {}
-        return Snapshot(
+        snapshot = Snapshot(
             name=self.name,
             format="delta",
             location=self._storage.root,
@@ -88,6 +101,95 @@ class DeltaTable:
             commits=state.commits,
             blockers=_blockers(state.protocol, state.metadata),
             problems=problems,
+        )
+        self._states[snapshot] = state
+        return snapshot
+
+    def scan(self, snapshot: Snapshot, files: Ints, *, columns: Sequence[str] | None = None) -> Scan:
+        """Return what workers need to read the rows of these files; see `Rewritable`."""
+        state, chosen = self._chosen(snapshot, files)
+        known = Columns.of(state.metadata)
+        reading = known.reading if columns is None else known.reading_of(columns)
+        names = known.in_files if columns is None else columns
+        fixed = [known.fields[name] for name in names if name in known.partitioning]
+        return Scan(
+            sources=tuple(
+                self._source(snapshot, number, file, reading, fixed)
+                for number, file in zip(files.tolist(), chosen, strict=True)
+            ),
+            reading=reading,
+            columns=known.paths(names),
+            storage=self._storage,
+        )
+
+    def writing(self, snapshot: Snapshot, *, layout: Layout, run: str) -> Writing:
+        """Return how files that replace others are written, or refuse what a rewrite can't keep."""
+        log_folder(self._storage)
+        metadata = self._state(snapshot).metadata
+        _refuse_unwritable(snapshot.blockers, self.name)
+        known = Columns.of(metadata)
+        return Writing(
+            folder=f"{self._storage.root}/zonal-{layout.id}-{run}",
+            storage=self._storage,
+            schema=known.reading.schema,
+            compression=_compression(metadata.configuration),
+            bloom_columns=_bloom_columns(known, layout),
+        )
+
+    def commit(self, rewrite: Rewrite) -> int:
+        """Replace files in one new version of the log and return it; see `Rewritable`."""
+        folder = log_folder(self._storage)
+        base, removed = self._chosen(rewrite.base, rewrite.removed)
+        _refuse_unwritable(_blockers(base.protocol, base.metadata), self.name)
+        partitions = rewrite.base.files.partition[rewrite.removed].tolist()
+        replacement = Replacement(
+            root=self._storage.root,
+            base=base,
+            removed=removed,
+            added=rewrite.added,
+            values={number: file.values for number, file in zip(partitions, removed, strict=True)},
+            layout=rewrite.layout,
+            run=rewrite.run,
+        )
+        return commit(replacement, lambda after: self._replay(None, after=after), folder)
+
+    def _replay(self, version: int | None, *, after: State | None = None) -> State:
+        log = Log.of(*self._storage.locate(f"{self._storage.root}/_delta_log"))
+        return replay(log, self._storage.resolve, version=version, after=after)
+
+    def _state(self, snapshot: Snapshot) -> State:
+        if (state := self._states.get(snapshot)) is None:
+            state = self._states[snapshot] = self._replay(snapshot.version)
+        return state
+
+    def _chosen(self, snapshot: Snapshot, files: Ints) -> tuple[State, list[Live]]:
+        """Return some of a snapshot's files; by path, as a checkpoint written since may have another order."""
+        state = self._state(snapshot)
+        paths = snapshot.files.paths.take(pa.array(files)).to_pylist()
+        found = {file.path: file for file in state.find(paths)}
+        if missing := [path for path in paths if path not in found]:
+            raise TableError(f"{quoted(missing[0], limit=300)} is no file of version {state.version}.")
+        return state, [found[path] for path in paths]
+
+    def _source(
+        self, snapshot: Snapshot, number: int, file: Live, reading: Reading, fixed: Sequence[pa.Field]
+    ) -> Source:
+        if reading.row_id is not None and (file.first_row_id is None or file.row_version is None):
+            raise TableError(
+                f"The table tracks rows, but the log has no row ids for {quoted(file.path, limit=300)}. Write to the "
+                "table with Delta once, so that it gives them, and run zonal again."
+            )
+        tracked = reading.row_id is not None
+        return Source(
+            number=number,
+            path=file.path,
+            size=file.size,
+            rows=int(snapshot.files.rows[number]),
+            partition=int(snapshot.files.partition[number]),
+            vector=deletion_vector(file, self._storage.root, self._storage.resolve),
+            constants=constants(file, fixed),
+            first_row_id=file.first_row_id if tracked else None,
+            row_version=file.row_version if tracked else None,
         )
 
     def open_file(self, path: str) -> pa.NativeFile:
@@ -119,6 +221,35 @@ def _blockers(protocol: Protocol, metadata: Metadata) -> tuple[str, ...]:
         found.append(f"writer version {protocol.writer}")
     settings = ("delta.universalFormat.enabledFormats", "delta.coordinatedCommits.commitCoordinator-preview")
     return (*found, *(f"table property {name}" for name in settings if metadata.configuration.get(name)))
+
+
+def _refuse_unwritable(blockers: Sequence[str], name: str) -> None:
+    if blockers:
+        raise TableError(f"{quoted(name, limit=300)} can't be rewritten: zonal can't keep its {', '.join(blockers)}.")
+
+
+_CODECS = {"uncompressed": "NONE", "none": "NONE", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
+_CODECS |= {"lz4_raw": "lz4", "lz4raw": "lz4", "brotli": "brotli"}
+
+
+def _compression(configuration: Mapping[str, str]) -> str:
+    """Return the codec that the table asks for; snappy is what Delta's writers take without a word."""
+    asked = configuration.get("delta.parquet.compression.codec", "snappy")
+    if (codec := _CODECS.get(asked.strip().lower())) is None:
+        raise TableError(
+            f"The table property delta.parquet.compression.codec is {quoted(asked)}. {suggestion(asked, _CODECS)}"
+        )
+    return codec
+
+
+def _bloom_columns(columns: Columns, layout: Layout) -> tuple[str, ...]:
+    paths = columns.paths(columns.in_files)
+    if missing := [name for name in layout.bloom_columns if name not in paths]:
+        raise ColumnError(
+            f"Column {quoted(missing[0])} can't have a bloom filter: no data file has it. "
+            f"{suggestion(missing[0], paths)}"
+        )
+    return tuple(paths[name] for name in layout.bloom_columns)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -228,12 +359,5 @@ def _partition_values(texts: pa.Array, kind: pa.DataType, side: int) -> pa.Array
     if pa.types.is_timestamp(kind):
         return timestamps(texts, kind, side)
     if pa.types.is_binary(kind):
-        return pa.array([_escaped_bytes(text) for text in texts.to_pylist()], kind)
+        return pa.array([escaped_bytes(text) for text in texts.to_pylist()], kind)
     return cast_or_null(texts, kind)
-
-
-def _escaped_bytes(text: str) -> bytes | None:
-    """Read binary that is written as `\\u0001\\u00FF` or as ASCII; writers disagree on what other characters mean."""
-    if re.fullmatch(r"(\\u00[0-9a-fA-F]{2})+", text):
-        return bytes(int(code, 16) for code in text.split("\\u00")[1:])
-    return text.encode() if text.isascii() else None

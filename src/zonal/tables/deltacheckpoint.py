@@ -1,7 +1,6 @@
 """The files that a Delta checkpoint lists, as a table with a row a file."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -11,42 +10,11 @@ import pyarrow.parquet as pq
 
 from zonal.errors import TableError, quoted
 from zonal.files import UNKNOWN
+from zonal.tables.deltaadds import ADDS, LAYOUT_TAG, STRINGS, Adds, dumped, vector_id
 
-LAYOUT_TAG = "zonal.layout"
-STRINGS = pa.map_(pa.string(), pa.string())
-ADDS = pa.schema(
-    {
-        "path": pa.string(),
-        "values": STRINGS,
-        "size": pa.int64(),
-        "stats": pa.large_string(),
-        "layout": pa.string(),
-        "vector": pa.string(),
-        "deleted": pa.int64(),
-        "version": pa.int64(),
-        "provider": pa.string(),
-    }
-)
-
-_SMALL = ("protocol", "metaData", "sidecar")
-
-
-@dataclass(frozen=True, eq=False)
-class Adds:
-    """Live files from one place of the log: a checkpoint's file, or all JSON commits together."""
-
-    rows: pa.Table
-    """One row a file: `path`, partition `values`, `size`, `stats` and so on."""
-    parsed: pa.ChunkedArray | None
-    """`stats_parsed` of the same files, where some of them have no JSON statistics."""
-
-
-def vector_id(descriptor: Mapping[str, Any] | None) -> str | None:
-    """Return the unique id of a deletion vector ("Deletion Vector Descriptor Schema", derived fields)."""
-    if not descriptor:
-        return None
-    offset = descriptor.get("offset")
-    return f"{descriptor['storageType']}{descriptor['pathOrInlineDv']}{'' if offset is None else f'@{offset}'}"
+_SMALL = ("protocol", "metaData", "domainMetadata", "sidecar")
+_WANTED = ("path", "partitionValues", "size", "stats", "tags", "deletionVector", "clusteringProvider")
+_TRACKING = ("baseRowId", "defaultRowCommitVersion")
 
 
 def read_checkpoint_file(
@@ -73,8 +41,7 @@ def _read_adds(file: pq.ParquetFile, resolve: Callable[[str], str]) -> Adds:
     if "add" not in schema.names:
         return Adds(ADDS.empty_table(), None)
     fields = {child.name for child in schema.field("add").type}
-    wanted = ("path", "partitionValues", "size", "stats", "tags", "deletionVector", "clusteringProvider")
-    read = file.read(columns=[f"add.{name}" for name in wanted if name in fields])["add"]
+    read = file.read(columns=[f"add.{name}" for name in (*_WANTED, *_TRACKING) if name in fields])["add"]
     live = pc.is_valid(read)
     adds = read.filter(live)
 
@@ -84,9 +51,11 @@ def _read_adds(file: pq.ParquetFile, resolve: Callable[[str], str]) -> Adds:
     tags = column("tags", STRINGS)
     vectors = pc.struct_field(adds, "deletionVector") if "deletionVector" in fields else pa.nulls(len(adds))
     described = vectors.to_pylist() if vectors.null_count < len(adds) else [None] * len(adds)
+    labels = tags.to_pylist(maps_as_pydicts="strict") if tags.null_count < len(adds) else [None] * len(adds)
     stats = column("stats", pa.large_string())
+    logged = column("path", pa.string()).to_pylist()
     rows = {
-        "path": [resolve(path) for path in column("path", pa.string()).to_pylist()],
+        "path": [resolve(path) for path in logged],
         "values": column("partitionValues", STRINGS),
         "size": column("size", pa.int64()),
         "stats": stats,
@@ -95,6 +64,11 @@ def _read_adds(file: pq.ParquetFile, resolve: Callable[[str], str]) -> Adds:
         "deleted": [descriptor["cardinality"] if descriptor else 0 for descriptor in described],
         "version": pa.array([UNKNOWN] * len(adds), pa.int64()),
         "provider": column("clusteringProvider", pa.string()),
+        "logged": logged,
+        "tags": [dumped(label) for label in labels],
+        "descriptor": [dumped(descriptor) for descriptor in described],
+        "first_row_id": column("baseRowId", pa.int64()),
+        "row_version": column("defaultRowCommitVersion", pa.int64()),
     }
     # delta.checkpoint.writeStatsAsJson=false leaves only the struct; otherwise it says the same at twice the memory.
     struct = "stats_parsed" in fields and stats.null_count > 0

@@ -1,12 +1,12 @@
 """Replay of a Delta table's log: which files, which schema and which protocol one version has.
 
 The log is read here and not by `deltalake`, which refuses tables whose features change nothing about what is read here.
-Section names in comments are those of Delta's PROTOCOL.md. Nothing is ever written.
+Section names in comments are those of Delta's PROTOCOL.md. Nothing is written here.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -21,14 +21,13 @@ import pyarrow.fs
 
 from zonal.errors import TableError, quoted
 from zonal.files import UNKNOWN, Commit
-from zonal.tables.deltacheckpoint import ADDS, LAYOUT_TAG, Adds, read_checkpoint_file, vector_id
+from zonal.tables.deltaadds import ADDS, Adds, Key, Live, Rows, lives, vector_id
+from zonal.tables.deltacheckpoint import read_checkpoint_file
 
 Json = Any
 """What `json.loads` returns."""
 Info = Mapping[str, Any]
 """A commit's `commitInfo`."""
-Key = tuple[str, str | None]
-"""Location and deletion vector: a file is the same only with the same vector ("Action Reconciliation")."""
 
 HISTORY_BYTES = 64 * 1024**2
 """Commits from before the checkpoint are read up to this size: they tell only who added a file, and the history."""
@@ -46,6 +45,11 @@ class Protocol:
     reader_features: tuple[str, ...]
     writer_features: tuple[str, ...]
 
+    @property
+    def comparable(self) -> object:
+        """The same for equal protocols; the order of features means nothing."""
+        return self.reader, self.writer, frozenset(self.reader_features), frozenset(self.writer_features)
+
 
 @dataclass(frozen=True)
 class Metadata:
@@ -54,6 +58,8 @@ class Metadata:
     schema: str
     partitioning: tuple[str, ...]
     configuration: Mapping[str, str]
+    action: Mapping[str, Any]
+    """The whole `metaData` action, for commits that change one setting."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +72,14 @@ class State:
     metadata: Metadata
     adds: tuple[Adds, ...]
     commits: Mapping[int, Commit]
+    domains: Mapping[str, str]
+    """Configuration by domain, of those that weren't removed ("Domain Metadata")."""
+    infos: Mapping[int, Info]
+
+    def find(self, paths: Iterable[str]) -> list[Live]:
+        """Return the files at the given locations, as far as they are live."""
+        rows = pa.concat_tables([ADDS.empty_table(), *(source.rows for source in self.adds)])
+        return lives(rows.filter(pc.is_in(rows["path"], value_set=pa.array(paths, pa.string()))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +123,16 @@ class Log:
                 f"Version {wanted} of {quoted(self.folder, limit=300)} is not there: it has {oldest} to {newest}."
             )
         start = max((number for number in self.checkpoints if number <= wanted), default=-1)
-        for number in range(start + 1, wanted + 1):
-            if number not in self.commits:
-                raise TableError(
-                    f"The log {quoted(self.folder, limit=300)} has a gap: the commit of version {number} is missing, "
-                    f"so version {wanted} can't be told. Restore the file, or read a version below {number}."
-                )
+        if gaps := self.lacks(start + 1, wanted):
+            raise TableError(
+                f"The log {quoted(self.folder, limit=300)} has a gap: the commit of version {gaps[0]} is missing, "
+                f"so version {wanted} can't be told. Restore the file, or read a version below {gaps[0]}."
+            )
         return start, wanted
+
+    def lacks(self, first: int, last: int) -> list[int]:
+        """Return the versions from `first` to `last` whose commits aren't there."""
+        return [number for number in range(first, last + 1) if number not in self.commits]
 
     def read(self, info: pa.fs.FileInfo) -> str:
         """Return the text of one of the log's JSON files."""
@@ -134,24 +151,30 @@ class Log:
                 yield from pool.map(self.read, batch)
 
 
-def replay(log: Log, resolve: Callable[[str], str], *, version: int | None = None) -> State:
+def replay(log: Log, resolve: Callable[[str], str], *, version: int | None = None, after: State | None = None) -> State:
     """Return the state of the newest version, or of `version`.
 
-    `resolve` turns an action's path into a full location. Every gap and every line that can't be read is an error: a
+    `resolve` turns an action's path into a full location, and `after` is an older state of the same table to go on
+    from, where there is one. Every gap and every line that can't be read is an error: a
     state that might lack a file or keep a removed one is never returned.
     """
     start, wanted = log.plan(version)
     replayed = _Replay(resolve)
-    sources = [] if start < 0 else _read_checkpoint(log, log.checkpoints[start], replayed)
+    if after is not None and after.version <= wanted and not log.lacks(after.version + 1, wanted):
+        start, sources, infos, added = after.version, list(after.adds), after.infos, dict[Key, int]()
+        replayed.go_on(after)
+    else:
+        sources = [] if start < 0 else _read_checkpoint(log, log.checkpoints[start], replayed)
+        infos, added = _history(log, start, resolve)
     numbers = range(start + 1, wanted + 1)
     for number, text in zip(numbers, log.read_all(log.commits[n] for n in numbers), strict=True):
         replayed.apply(_actions(text, log.commits[number].path), number)
     if replayed.protocol is None or replayed.metadata is None:
         what = "protocol" if replayed.protocol is None else "metaData"
         raise TableError(f"The log {quoted(log.folder, limit=300)} has no {what} action up to version {wanted}.")
-    infos, added = _history(log, start, resolve)
     sources = [*(replayed.without_touched(source) for source in sources), replayed.added()]
-    commits = {n: _commit(n, info, log.commits[n]) for n, info in sorted((infos | replayed.infos).items())}
+    infos = {n: info for n, info in sorted({**infos, **replayed.infos}.items()) if n in log.commits}
+    commits = {n: _commit(n, info, log.commits[n]) for n, info in infos.items()}
     newest = log.commits[wanted] if wanted in log.commits else log.checkpoints[wanted][0]
     return State(
         version=wanted,
@@ -160,6 +183,8 @@ def replay(log: Log, resolve: Callable[[str], str], *, version: int | None = Non
         metadata=replayed.metadata,
         adds=tuple(_dated(source, added) for source in sources if source.rows.num_rows),
         commits=commits,
+        domains=replayed.domains,
+        infos=infos,
     )
 
 
@@ -195,43 +220,6 @@ def _actions(text: str, path: str) -> Iterator[dict[str, Any]]:
             yield action
 
 
-class _Rows:
-    """Added files as columns: an object a file would cost more time in garbage collection than in reading."""
-
-    def __init__(self) -> None:
-        self.columns: dict[str, list[Any]] = {name: [] for name in ADDS.names if name != "values"}
-        self.offsets = [0]
-        self.keys: list[str] = []
-        self.items: list[str | None] = []
-
-    def append(self, add: Mapping[str, Any], path: str, version: int) -> int:
-        """Take an `add` action and return its row; an action without its required fields is a KeyError."""
-        deletions, tags, values = add.get("deletionVector"), add.get("tags"), add.get("partitionValues") or {}
-        row = len(self.offsets) - 1
-        columns = self.columns
-        columns["size"].append(int(add["size"]))
-        columns["path"].append(path)
-        columns["stats"].append(add.get("stats"))
-        columns["layout"].append(tags.get(LAYOUT_TAG) if tags else None)
-        columns["vector"].append(vector_id(deletions))
-        columns["deleted"].append(int(deletions["cardinality"]) if deletions else 0)
-        columns["version"].append(version)
-        columns["provider"].append(add.get("clusteringProvider"))
-        self.keys += values.keys()
-        self.items += values.values()
-        self.offsets.append(len(self.keys))
-        return row
-
-    def take(self, rows: Sequence[int]) -> Adds:
-        """Return the given rows."""
-        offsets, keys = pa.array(self.offsets, pa.int32()), pa.array(self.keys, pa.string())
-        values = pa.MapArray.from_arrays(offsets, keys, pa.array(self.items, pa.string()))
-        arrays = {
-            field.name: pa.array(self.columns[field.name], field.type) for field in ADDS if field.name != "values"
-        }
-        return Adds(pa.table(arrays | {"values": values}).select(ADDS.names).take(pa.array(rows, pa.int64())), None)
-
-
 class _Replay:
     """The actions so far; the last one with the same key wins ("Action Reconciliation")."""
 
@@ -240,9 +228,14 @@ class _Replay:
         self.protocol: Protocol | None = None
         self.metadata: Metadata | None = None
         self.infos: dict[int, Info] = {}
-        self._rows = _Rows()
+        self.domains: dict[str, str] = {}
+        self._rows = Rows()
         self._files: dict[Key, int] = {}
         """What JSON actions say of a file: its row, or UNKNOWN for a removed one."""
+
+    def go_on(self, state: State) -> None:
+        """Start from a state instead of from nothing; its files are dealt with as a checkpoint's."""
+        self.protocol, self.metadata, self.domains = state.protocol, state.metadata, dict(state.domains)
 
     def apply(self, actions: Iterable[Mapping[str, Any]], version: int) -> None:
         """Take the actions of one commit, or of a checkpoint with UNKNOWN as its version."""
@@ -267,7 +260,11 @@ class _Replay:
             self._files[self.resolve(body["path"]), vector_id(body.get("deletionVector"))] = UNKNOWN
         elif name == "metaData":
             columns, configuration = body.get("partitionColumns"), body.get("configuration")
-            self.metadata = Metadata(body["schemaString"], tuple(columns or ()), dict(configuration or {}))
+            self.metadata = Metadata(body["schemaString"], tuple(columns or ()), dict(configuration or {}), dict(body))
+        elif name == "domainMetadata":
+            self.domains.pop(body["domain"], None)
+            if not body.get("removed"):
+                self.domains[body["domain"]] = body["configuration"]
         elif name == "protocol":
             features = (tuple(body.get(f"{side}Features") or ()) for side in ("reader", "writer"))
             self.protocol = Protocol(int(body["minReaderVersion"]), int(body["minWriterVersion"]), *features)

@@ -11,13 +11,15 @@ import pyarrow as pa
 
 from zonal.columns import find
 from zonal.errors import TableError, quoted
+from zonal.rewrite import FIELD_ID
 
 Json = Any
 """What `json.loads` returns."""
 
+_ID = "delta.columnMapping.id"
 TIMESTAMP = pa.timestamp("us", "UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
-_VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 _TYPES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "long": pa.int64(),
@@ -32,7 +34,7 @@ _TYPES: Mapping[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": TIMESTAMP,
     "timestamp_ntz": TIMESTAMP_NTZ,
-    "variant": _VARIANT,
+    "variant": VARIANT,
     "void": pa.null(),
 }
 
@@ -69,6 +71,50 @@ def read_schema(text: str, *, mapping: str = "none") -> tuple[pa.Schema, tuple[L
     return schema, tuple(leaf for leaf, path in found if count[leaf.name] == 1 or find(schema, leaf.name) == path)
 
 
+def file_fields(text: str, *, mapping: str = "none") -> dict[str, pa.Field]:
+    """Return the top-level fields as data files have them, by logical name: physical names, and ids where mapped.
+
+    All are nullable: files from before a column became NOT NULL, and readers, don't mind.
+    """
+    try:
+        return {member["name"]: _file_field(member, mapping) for member in _members(json.loads(text))}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise TableError(f"The table's schema can't be read: {type(error).__name__} {error}") from None
+
+
+def _file_field(member: Json, mapping: str) -> pa.Field:
+    metadata = member.get("metadata") or {}
+    if mapping == "none":
+        return pa.field(member["name"], _file_type(member["type"], mapping, {}, ""))
+    name, number = metadata.get("delta.columnMapping.physicalName", member["name"]), metadata.get(_ID)
+    if number is None and mapping == "id":
+        raise ValueError(f"column {quoted(member['name'])} has no id")
+    nested = metadata.get("delta.columnMapping.nested.ids") or {}
+    return pa.field(name, _file_type(member["type"], mapping, nested, name), metadata=_with_id(number))
+
+
+def _with_id(number: Json) -> dict[bytes, bytes] | None:
+    return None if number is None else {FIELD_ID: str(int(number)).encode()}
+
+
+def _file_type(kind: Json, mapping: str, ids: Mapping[str, Any], path: str) -> pa.DataType:
+    """Return the type in files; `ids` are those of the elements, keys and values below `path`."""
+    if isinstance(kind, str):
+        return _primitive(kind)
+    if kind["type"] == "struct":
+        return pa.struct([_file_field(member, mapping) for member in _members(kind)])
+
+    def part(name: str, inner: Json, *, nullable: bool = True) -> pa.Field:
+        below = f"{path}.{name}"
+        return pa.field(name, _file_type(inner, mapping, ids, below), nullable, _with_id(ids.get(below)))
+
+    if kind["type"] == "array":
+        return pa.list_(part("element", kind["elementType"]))
+    if kind["type"] == "map":
+        return pa.map_(part("key", kind["keyType"], nullable=False), part("value", kind["valueType"]))
+    raise ValueError(f"unknown type {quoted(str(kind['type']))}")
+
+
 def _read_fields(struct: Json, mapping: str, above: str, steps: tuple[str, ...]) -> tuple[list[pa.Field], list[_Found]]:
     fields: list[pa.Field] = []
     leaves: list[_Found] = []
@@ -81,7 +127,7 @@ def _read_fields(struct: Json, mapping: str, above: str, steps: tuple[str, ...])
             arrow = pa.struct(children)
         else:
             arrow, below = _type(kind), []
-        if arrow == _VARIANT and not below:
+        if arrow == VARIANT and not below:
             parts = [Leaf(f"{dotted}.{part.name}", part.type, (*path, part.name), bounded=False) for part in arrow]
             below = [(part, (position,)) for position, part in enumerate(parts)]
         position = len(fields)
@@ -93,7 +139,7 @@ def _read_fields(struct: Json, mapping: str, above: str, steps: tuple[str, ...])
 
 
 def _leaf(name: str, kind: pa.DataType, steps: tuple[str, ...], metadata: Mapping[str, Any], mapping: str) -> Leaf:
-    field_id = metadata.get("delta.columnMapping.id") if mapping == "id" else None
+    field_id = metadata.get(_ID) if mapping == "id" else None
     # Statistics of a collated string are in the order of its bytes, predicates on it are not.
     bounded = raw_type(kind) is not None and "__COLLATIONS" not in metadata
     changes = metadata.get("delta.typeChanges") or ()

@@ -56,7 +56,7 @@ def _reader(schema: _Schema, named: dict[str, _Read]) -> _Read:
     elif kind == "array":
         items = schema["items"]
         pairs = schema.get("logicalType") == "map" and [_reader(field["type"], named) for field in items["fields"]]
-        read = _array(*pairs) if pairs else _array(_nothing, _reader(items, named))
+        read = _array(*pairs) if pairs else _list(_reader(items, named))
     elif kind == "map":
         read = _array(_bytes, _reader(schema["values"], named))
     else:
@@ -143,22 +143,42 @@ def _record(fields: Sequence[tuple[int, _Read]]) -> _Read:
 
 
 def _array(key: _Read, value: _Read) -> _Read:
-    """Read an array of key-value pairs, as Iceberg stores maps; lists, which nothing here needs, keep one element."""
+    """Read an array of key-value pairs, as Iceberg stores maps."""
     pairs = _BY_ID.get((key, value)) or _pairs(key, value)
 
     def read(data: bytes, at: int) -> tuple[dict[Any, Any], int]:
         values: dict[Any, Any] = {}
-        count, at = _long(data, at)
+        count, at = _block(data, at)
         while count:
-            if abs(count) > len(data):
-                raise ValueError("an array is cut off")
-            if count < 0:  # the size of the block in bytes follows
-                _, at = _long(data, at)
-            at = pairs(data, at, abs(count), values)
-            count, at = _long(data, at)
+            at = pairs(data, at, count, values)
+            count, at = _block(data, at)
         return values, at
 
     return read
+
+
+def _list(item: _Read) -> _Read:
+    def read(data: bytes, at: int) -> tuple[list[Any], int]:
+        values = []
+        count, at = _block(data, at)
+        while count:
+            for _ in range(count):
+                value, at = item(data, at)
+                values.append(value)
+            count, at = _block(data, at)
+        return values, at
+
+    return read
+
+
+def _block(data: bytes, at: int) -> tuple[int, int]:
+    """Read how many elements follow; 0 ends an array."""
+    count, at = _long(data, at)
+    if abs(count) > len(data):
+        raise ValueError("an array is cut off")
+    if count < 0:  # the size of the block in bytes follows
+        _, at = _long(data, at)
+    return abs(count), at
 
 
 def _pairs(key: _Read, value: _Read) -> _ReadPairs:

@@ -100,7 +100,7 @@ def read_live(io: FileIO, manifest_list: str | None, *, global_specs: set[int], 
     file that can't be read is a `TableError` that names it.
     """
     manifests = _read_list(io, manifest_list) if manifest_list is not None else []
-    contents = _fetched(io, [manifest.path for manifest in manifests])
+    contents = fetched(io, [manifest.path for manifest in manifests])
     parts = [_read_manifest(data, manifest, columns) for data, manifest in zip(contents, manifests, strict=True)]
     rows = [row for part in parts for row in part.files]
     numbers: dict[tuple[object, ...], int] = {}
@@ -149,7 +149,7 @@ class _Part(NamedTuple):
 
 
 def _read_list(io: FileIO, path: str) -> list[Manifest]:
-    with _naming(path):
+    with naming(path):
         return [
             Manifest(
                 _text(row[MANIFEST_PATH]),
@@ -158,19 +158,19 @@ def _read_list(io: FileIO, path: str) -> list[Manifest]:
                 row.get(ADDED_BY),
                 row.get(MANIFEST_KEY) is not None,
             )
-            for row in records(_fetch(io, path))
+            for row in records(fetch(io, path))
         ]
 
 
-def _fetched(io: FileIO, paths: Sequence[str]) -> Iterator[bytes]:
+def fetched(io: FileIO, paths: Sequence[str]) -> Iterator[bytes]:
     """Fetch files in order, some at once; decoding them in threads as well would only be slower."""
     with ThreadPoolExecutor(READERS) as pool:
         for start in range(0, len(paths), READERS):
-            yield from pool.map(partial(_fetch, io), paths[start : start + READERS])
+            yield from pool.map(partial(fetch, io), paths[start : start + READERS])
 
 
-def _fetch(io: FileIO, path: str) -> bytes:
-    with _naming(path), io.new_input(path).open() as stream:
+def fetch(io: FileIO, path: str) -> bytes:
+    with naming(path), io.new_input(path).open() as stream:
         return stream.read()
 
 
@@ -179,7 +179,7 @@ def _read_manifest(data: bytes, manifest: Manifest, columns: set[int]) -> _Part:
     deletes: list[Delete] = []
     metrics: dict[int, list[Mapping[int, Any]]]
     metrics = {LOWER_BOUNDS: [], UPPER_BOUNDS: [], NULL_COUNTS: [], NAN_COUNTS: []}
-    with _naming(manifest.path):
+    with naming(manifest.path):
         for entry in records(data):
             if entry[STATUS] == DELETED_ENTRY:
                 continue
@@ -191,7 +191,7 @@ def _read_manifest(data: bytes, manifest: Manifest, columns: set[int]) -> _Part:
                 for field, values in metrics.items():
                     values.append(file.get(field) or {})
             else:
-                deletes.append(_delete(file, manifest, sequence))
+                deletes.append(delete_of(file, manifest.spec_id, sequence))
         return _Part(files, deletes, _columnar(metrics, columns))
 
 
@@ -206,7 +206,7 @@ def _data_file(entry: Mapping[int, Any], manifest: Manifest, sequence: int) -> _
         int(file[RECORDS]),
         int(sequence),
         UNKNOWN if snapshot_id is None else int(snapshot_id),
-        _key(manifest.spec_id, file),
+        partition_key(manifest.spec_id, file),
         file.get(KEY_METADATA) is not None,
     )
 
@@ -217,13 +217,14 @@ def _text(value: object) -> str:
     return value
 
 
-def _key(spec_id: int, file: Mapping[int, Any]) -> tuple[object, ...]:
+def partition_key(spec_id: int, file: Mapping[int, Any]) -> tuple[object, ...]:
     """Make the partition hashable; one NaN object stands for all, since tuples compare by identity first."""
     values = ((name, file[PARTITION][name]) for name in sorted(file[PARTITION]))
     return (spec_id, *((name, math.nan if value != value else value) for name, value in values))  # noqa: PLR0124
 
 
-def _delete(file: Mapping[int, Any], manifest: Manifest, sequence: int) -> Delete:
+def delete_of(file: Mapping[int, Any], spec_id: int, sequence: int) -> Delete:
+    """Tell what a delete file or deletion vector of a manifest is about."""
     kind: Literal["vector", "position", "equality"] = "equality"
     target, paths = None, None
     if file[CONTENT] == POSITION_DELETES:
@@ -235,7 +236,7 @@ def _delete(file: Mapping[int, Any], manifest: Manifest, sequence: int) -> Delet
             # "Delete Formats": equal bounds of file_path tell of one data file, as writers before version 3 do.
             paths = (lower, upper)
             target = lower.decode() if lower == upper else None
-    return Delete(kind, int(sequence), int(file[RECORDS]), _key(manifest.spec_id, file), target, paths)
+    return Delete(kind, int(sequence), int(file[RECORDS]), partition_key(spec_id, file), target, paths)
 
 
 def _columnar(metrics: Mapping[int, Sequence[Mapping[int, Any]]], columns: set[int]) -> Metrics:
@@ -343,7 +344,7 @@ def _by_path(deletes: Sequence[Delete], members: Ints, files: _Targets, applied:
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
+def naming(path: str) -> Iterator[None]:
     """Turn whatever damaged metadata does to a reader into an error that names the file."""
     try:
         yield

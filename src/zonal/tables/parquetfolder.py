@@ -26,7 +26,7 @@ THREADS = 16
 LAYOUT_KEY = "zonal.layout"
 BLOCKER = "plain Parquet has no atomic commit: use --into"
 
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 Progress = Callable[[int, int], None]
 
@@ -181,7 +181,7 @@ def _hive_pairs(inside: str) -> Iterator[tuple[str, str | None]]:
     for folder in inside.split("/")[:-1]:
         key, mark, value = folder.partition("=")
         if mark and key:
-            yield unquote(key), None if value == _HIVE_NULL else unquote(value)
+            yield unquote(key), None if value == HIVE_NULL else unquote(value)
 
 
 def _files(

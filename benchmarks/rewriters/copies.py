@@ -1,0 +1,48 @@
+"""Tables of the same files: each is a fresh copy, with metadata that names the files and nothing rewritten."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from deltalake import convert_to_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
+
+CATALOG = "ice"
+NAMESPACE = "bench"
+TABLE = f"{NAMESPACE}.rows"
+
+
+def copy(format_: str, files: Sequence[Path], folder: Path) -> None:
+    """Make a table of copies of these files below an empty folder."""
+    {"parquet": _parquet, "delta": _delta, "iceberg": _iceberg}[format_](files, folder)
+
+
+def table_folder(folder: Path) -> Path:
+    """Return where the data of a Parquet or Delta table lies."""
+    return folder / "table"
+
+
+def catalog_properties(folder: Path) -> dict[str, str]:
+    """Return what PyIceberg needs to find the table's catalog, which Java's JDBC catalog shares."""
+    return {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"}
+
+
+def _parquet(files: Sequence[Path], folder: Path) -> None:
+    table_folder(folder).mkdir(parents=True)
+    for file in files:
+        shutil.copy(file, table_folder(folder))
+
+
+def _delta(files: Sequence[Path], folder: Path) -> None:
+    _parquet(files, folder)
+    convert_to_deltalake(table_folder(folder))
+
+
+def _iceberg(files: Sequence[Path], folder: Path) -> None:
+    catalog = SqlCatalog(CATALOG, **catalog_properties(folder))
+    catalog.create_namespace(NAMESPACE)
+    table = catalog.create_table(TABLE, schema=pq.read_schema(files[0]))
+    data = folder / "warehouse" / "data"
+    data.mkdir(parents=True)
+    table.add_files([f"file://{shutil.copy(file, data)}" for file in files])

@@ -1,0 +1,32 @@
+"""Delta's own statements on Spark: `OPTIMIZE … ZORDER BY`, and `OPTIMIZE … FULL` of a liquid table."""
+
+from pyspark.sql import SparkSession
+
+from benchmarks.rewriters.copies import table_folder
+from benchmarks.rewriters.job import Job, Rewrite
+from benchmarks.rewriters.sparksession import session
+
+
+def zorder(job: Job) -> Rewrite:
+    """Order along Delta's Z-order curve."""
+    spark = _session(job)
+    statement = f"OPTIMIZE delta.`{table_folder(job.folder)}` ZORDER BY ({', '.join(job.columns)})"
+    return lambda: spark.sql(statement).collect()
+
+
+def liquid(job: Job) -> Rewrite:
+    """Declare the clustering columns, which is not measured, then cluster all files (along Hilbert's curve)."""
+    spark = _session(job)
+    table = f"delta.`{table_folder(job.folder)}`"
+    spark.sql(f"ALTER TABLE {table} CLUSTER BY ({', '.join(job.columns)})")
+    return lambda: spark.sql(f"OPTIMIZE {table} FULL").collect()
+
+
+def _session(job: Job) -> SparkSession:
+    settings = {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.optimize.maxFileSize": str(job.target),
+        "spark.databricks.delta.optimize.minFileSize": str(job.target),
+    }
+    return session(job.folder, engine="delta", settings=settings)

@@ -1,0 +1,32 @@
+"""One rewrite to be measured, as a value that is passed to the process that does it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Job:
+    """A fresh table in `folder`, the columns to cluster it by, and the size that its files shall have."""
+
+    folder: Path
+    columns: tuple[str, ...]
+    target: int
+
+    def to_json(self) -> str:
+        """Return the text form; `Job.from_json(job.to_json()) == job`."""
+        return json.dumps(asdict(self) | {"folder": str(self.folder)})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Job":
+        """Read what `to_json` wrote."""
+        read = json.loads(text)
+        return cls(Path(read["folder"]), tuple(read["columns"]), read["target"])
+
+
+Rewrite = Callable[[], object]
+"""What is measured."""
+
+Start = Callable[[Job], Rewrite]
+"""Opens the table and starts the engine, neither of which is measured."""

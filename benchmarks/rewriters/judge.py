@@ -1,0 +1,108 @@
+"""How much of a rewritten table queries read: one judge for all, by the footers of the files that are live."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.rewriters.inputs import Input
+from benchmarks.rewriters.job import Job
+from benchmarks.rewriters.sparksort import RESULT
+from benchmarks.rewriters.zonalspark import opened
+from zonal.predicates.bind import bind
+from zonal.predicates.sql import parse_where
+from zonal.pruning import FileIndex
+from zonal.tables.parquetfolder import ParquetTable
+
+QUERIES = 300
+NARROWEST, WIDEST = 0.001, 0.01
+"""Share of the rows that lie in the range on one column."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A condition, and what kind it is: on the first column, the second, or both."""
+
+    kind: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A table after its rewrite."""
+
+    files: int
+    bytes: int
+    rows: int
+    shares: dict[str, float]
+    """By kind of query: mean share of the rows that lie in files which min and max can't exclude."""
+
+    @property
+    def mean(self) -> float:
+        """Return the mean of all queries, of which every kind has the same number."""
+        return sum(self.shares.values()) / len(self.shares)
+
+
+def queries(input_: Input, count: int = QUERIES) -> list[Query]:
+    """Make ranges between values of the table, a third on each column, a third on both."""
+    rng = np.random.default_rng(1)
+    values = {column: _sorted_values(input_, column) for column in input_.columns}
+    found = []
+    for number in range(count):
+        used = [input_.columns[:1], input_.columns[1:], input_.columns][number % 3]
+        parts = list(_ranges(used, values, rng))
+        found.append(Query("both" if len(used) > 1 else used[0], " AND ".join(parts)))
+    return found
+
+
+def _sorted_values(input_: Input, column: str) -> pa.Array:
+    """Return every hundredth value of a column, in order."""
+    values = pq.read_table(input_.files, columns=[column])[column].combine_chunks()
+    return values.take(pc.sort_indices(values)[::100])
+
+
+def _ranges(columns: Sequence[str], values: dict[str, pa.Array], rng: np.random.Generator) -> Iterator[str]:
+    for column in columns:
+        ordered = values[column]
+        width = int(len(ordered) * rng.uniform(NARROWEST, WIDEST))
+        start = int(rng.integers(0, len(ordered) - width))
+        low, high = (_literal(ordered[at]) for at in (start, start + width))
+        yield f"{column} BETWEEN {low} AND {high}"
+
+
+def _literal(value: pa.Scalar) -> str:
+    if pa.types.is_date(value.type):
+        return f"DATE '{value.as_py()}'"
+    if pa.types.is_timestamp(value.type):
+        return f"TIMESTAMP '{value.as_py().replace(tzinfo=None)}'"
+    return str(value.as_py())
+
+
+def judge(format_: str, job: Job, asked: Sequence[Query]) -> Judged:
+    """Link the live files into a folder, read their footers, and ask all queries."""
+    folder = job.folder / "live"
+    folder.mkdir()
+    for number, path in enumerate(_live(format_, job)):
+        os.link(path, folder / f"{number:06d}.parquet")
+    snapshot = ParquetTable(str(folder)).snapshot()
+    index = FileIndex(snapshot)
+    rows = snapshot.files.rows
+    shares: dict[str, list[float]] = {}
+    for query in asked:
+        kept = index.prune(bind(parse_where(query.where, dialect="spark"), snapshot.schema)).kept
+        shares.setdefault(query.kind, []).append(float(rows[kept].sum() / rows.sum()))
+    means = {kind: float(np.mean(found)) for kind, found in shares.items()}
+    return Judged(len(rows), int(snapshot.files.sizes.sum()), int(rows.sum()), means)
+
+
+def _live(format_: str, job: Job) -> list[Path]:
+    """Return the files of the newest version, by zonal's own reading of the metadata."""
+    if format_ == "parquet":
+        return sorted((job.folder / RESULT).glob("*.parquet"))
+    paths = opened(format_, job).snapshot().files.paths.to_pylist()
+    return [Path(f"/{path.removeprefix('file:').lstrip('/')}") for path in paths]

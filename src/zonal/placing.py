@@ -1,0 +1,205 @@
+"""Where the rows of a rewrite go: by their partition and key to a piece; pieces make files, and files make tasks.
+
+A piece is what a worker sorts at a time, so its size bounds memory; a file has one or several. The cuts come from a
+sample; ranks are shared by all partitions, so that keys compare across them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from zonal.cuts import LARGEST, Cuts, cell_cuts, cuts_within
+from zonal.files import Ints
+from zonal.keys import key_words, tie_columns, tie_word
+from zonal.layout import Layout
+from zonal.order import stable_order
+from zonal.ranks import Ranks
+from zonal.words import U64
+
+PIECE_BYTES = 64 * 1024**2
+"""Rows of a piece in memory: sorted, they are there twice, beside the task's compressed payloads."""
+LEAST_TASK_BYTES = 1024**2
+TASKS = 16
+"""Small tables are still cut into about this many tasks, where they have as many files."""
+
+Pieces = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of the table's key columns, with the partition of each; within a partition all rows count the same."""
+
+    data: pa.Table
+    partition: Ints
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the rows of a rewrite measure."""
+
+    rows: Mapping[int, int]
+    """Live rows of each partition."""
+    row_bytes: float
+    """Bytes that a row takes in a new file."""
+    row_memory: float
+    """Bytes that a row takes in memory."""
+    row_seconds: float = 0.0
+    """Processor time that reading, sorting and writing a row took on trial."""
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Files and pieces of every partition; `place` tells where rows belong."""
+
+    layout: Layout
+    ranks: Ranks
+    ties: Ranks | None
+    """Ranks of further columns, which tell rows apart where one key has more rows than a file."""
+    cuts: Mapping[int, Cuts]
+    """Borders between the pieces of each partition."""
+    first_piece: Mapping[int, int]
+    """Number of each partition's first piece."""
+    file_of_piece: Ints
+    task_of_file: Ints
+    partition_of_file: Ints
+    file_rows: Ints
+    """Rows that each file is expected to have."""
+
+    @property
+    def files(self) -> int:
+        """Count the files."""
+        return len(self.task_of_file)
+
+    @property
+    def key_count(self) -> int:
+        """Count the words of a key."""
+        return len(next(iter(self.cuts.values())).borders)
+
+    @cached_property
+    def tasks(self) -> int:
+        """Count the tasks."""
+        return int(self.task_of_file.max(initial=0)) + 1
+
+    def place(self, data: pa.Table, partition: int, positions: Ints, seed: int) -> tuple[tuple[U64, ...], Pieces]:
+        """Return the key words of rows of one partition, and the piece that each belongs to.
+
+        The same row gets the same place in every attempt: `positions` and `seed` name it for ever.
+        """
+        words = self.words(data, positions, seed)
+        pieces = self.cuts[partition].assign(words)
+        pieces += self.first_piece[partition]
+        return words, pieces
+
+    def words(self, data: pa.Table, positions: Ints, seed: int) -> tuple[U64, ...]:
+        """Return the key of each row, with a word that breaks ties where the sample had heavy keys."""
+        words = key_words(data, self.layout, self.ranks)
+        if self.ties is None:
+            return words
+        return (*words, tie_word(data, self.ties, _hash(positions, seed)))
+
+
+def plan_placement(layout: Layout, sample: Sample, sizes: Sizes) -> Placement:
+    """Fit ranks, and cut every partition into files of about the layout's target size."""
+    ranks = Ranks.fit(sample.data, layout.columns)
+    words = key_words(sample.data, layout, ranks)
+    ties = None
+    parts = _partitions(sample, sizes)
+    if is_heavy(layout, sample, sizes):
+        ties = Ranks.fit(sample.data, tie_columns(sample.data.schema, layout))
+        words = (*words, tie_word(sample.data, ties, _hash(np.arange(sample.data.num_rows), 0)))
+    cuts, first_piece = {}, {}
+    pieces: list[Ints] = []
+    partition_of_file: list[int] = []
+    file_rows: list[float] = []
+    for part, rows in parts.items():
+        files = max(1, round(sizes.rows[part] * sizes.row_bytes / layout.target_file_bytes))
+        found, of_piece, share = _cut([word[rows] for word in words], files, sizes.rows[part], sizes.row_memory)
+        cuts[part], first_piece[part] = found, sum(map(len, pieces))
+        pieces.append(of_piece + len(partition_of_file))
+        partition_of_file += [part] * len(share)
+        file_rows += list(share * sizes.rows[part])
+    expected = np.array(file_rows).round().astype(np.int64)
+    return Placement(
+        layout, ranks, ties, cuts, first_piece,
+        file_of_piece=np.concatenate([np.zeros(0, np.int64), *pieces]),
+        task_of_file=_tasks(expected * sizes.row_bytes, layout.target_file_bytes),
+        partition_of_file=np.array(partition_of_file, np.int64),
+        file_rows=expected,
+    )  # fmt: skip
+
+
+def is_heavy(layout: Layout, sample: Sample, sizes: Sizes) -> bool:
+    """Tell whether one key has more rows than a file; the sample then needs the columns that break ties, too."""
+    words = key_words(sample.data, layout, Ranks.fit(sample.data, layout.columns))
+    parts = _partitions(sample, sizes)
+    return any(_heaviest(words, rows) > _most_rows(sizes, part, layout, len(rows)) for part, rows in parts.items())
+
+
+def _partitions(sample: Sample, sizes: Sizes) -> dict[int, npt.NDArray[np.intp]]:
+    """Return the sample's rows of each partition."""
+    order = np.argsort(sample.partition, kind="stable")
+    parts = sorted(sizes.rows)
+    borders = np.searchsorted(sample.partition[order], [*parts, np.iinfo(np.int64).max])
+    return {part: order[borders[at] : borders[at + 1]] for at, part in enumerate(parts)}
+
+
+def _most_rows(sizes: Sizes, part: int, layout: Layout, sampled: int) -> float:
+    """Return how many rows of a sample one key may have before it needs more than one file."""
+    file_rows = layout.target_file_bytes / max(sizes.row_bytes, 1e-9)
+    return LARGEST * file_rows * sampled / max(sizes.rows[part], 1)
+
+
+def _heaviest(words: Sequence[U64], rows: npt.NDArray[np.intp]) -> int:
+    """Count the rows of the most frequent key."""
+    if not len(rows):
+        return 0
+    mine = [word[rows] for word in words]
+    order = stable_order(mine)
+    new = np.ones(len(rows), np.bool_)
+    new[1:] = np.logical_or.reduce([word[order[1:]] != word[order[:-1]] for word in mine])
+    return int(np.diff(np.flatnonzero(new), append=len(rows)).max())
+
+
+def _cut(words: Sequence[U64], files: int, rows: int, row_memory: float) -> tuple[Cuts, Ints, npt.NDArray[np.float64]]:
+    """Return the borders of a partition's pieces, the file of each piece, and each file's share of the rows."""
+    sampled = len(words[0])
+    if not sampled:
+        return Cuts(tuple(word[:0] for word in words)), np.zeros(1, np.int64), np.ones(1)
+    order = stable_order(words)
+    ordered = [word[order] for word in words]
+    file_starts = cell_cuts(ordered, sampled / files)
+    most = max(PIECE_BYTES / row_memory * sampled / max(rows, 1), 1.0)
+    starts = [
+        start + cut
+        for start, cuts in zip(file_starts.tolist(), cuts_within(ordered, file_starts, most), strict=True)
+        for cut in cuts.tolist()
+    ]
+    in_files = Cuts.at(ordered, file_starts)
+    in_pieces = Cuts.at(ordered, np.array(starts, np.int64))
+    of_piece = np.concatenate([[0], in_files.assign(in_pieces.borders)]).astype(np.int64)
+    counted = np.bincount(in_files.assign(ordered), minlength=in_files.pieces)
+    return in_pieces, of_piece, counted / sampled
+
+
+def _tasks(file_bytes: npt.NDArray[np.floating], target: int) -> Ints:
+    """Give each task consecutive files of about the target size together: a task holds their payloads in memory."""
+    most = max(min(float(target), float(file_bytes.sum()) / TASKS), LEAST_TASK_BYTES)
+    tasks, task, held = [], 0, 0.0
+    for size in file_bytes.tolist():
+        if held and held + size > most:
+            task, held = task + 1, 0.0
+        tasks.append(task)
+        held += size
+    return np.array(tasks, np.int64)
+
+
+def _hash(positions: Ints, seed: int) -> npt.NDArray[np.uint32]:
+    """Return a number a row that looks random and is the same every time (splitmix64 of its place)."""
+    x = positions.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15) % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return (x >> np.uint64(32)).astype(np.uint32)

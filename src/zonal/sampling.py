@@ -1,0 +1,153 @@
+"""What the driver learns of a table before it is rewritten: a bounded sample of rows, and what a row weighs."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from zonal.batch import SAMPLE_ROWS
+from zonal.columns import find
+from zonal.files import Ints
+from zonal.keys import key_words, tie_columns
+from zonal.layout import Layout
+from zonal.placing import Placement, Sample, Sizes, is_heavy, plan_placement
+from zonal.ranks import Ranks
+from zonal.rewrite import Scan, Source, Writing
+from zonal.rows import take_rows
+from zonal.worker.reader import Reader
+from zonal.worker.writer import sort_piece, trial_size
+
+ROW_GROUPS = 1024
+"""Row groups that are looked into, of the key columns alone."""
+LEAST_ROWS = 4096
+"""Rows that are sampled of a partition at least, where it has as many."""
+TRIALS = 2
+"""Row groups that are read whole, to see what their rows weigh."""
+_THREADS = 8
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class _Pick:
+    """A row group to look into, and how many rows it has."""
+
+    source: Source
+    group: int
+    rows: int
+
+
+def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes]:
+    """Sample, fit ranks and decide the cuts of every partition.
+
+    `layout` names the columns as the scan reads them. Beyond the sample's row groups no data is read.
+    """
+    rows = expected_rows(scan.sources)
+    picks = _picks(scan)
+    sample = _draw(scan, picks, layout.columns, rows)
+    sizes = Sizes(rows, **_weigh(scan, writing, layout, sample, picks))
+    if is_heavy(layout, sample, sizes):
+        sample = _draw(scan, picks, [*layout.columns, *tie_columns(scan.reading.schema, layout)], rows)
+    return plan_placement(layout, sample, sizes), sizes
+
+
+def expected_rows(sources: Sequence[Source]) -> dict[int, int]:
+    """Return the rows of each partition, deleted ones included."""
+    rows: dict[int, int] = defaultdict(int)
+    for source in sources:
+        rows[source.partition] += max(source.rows, 0)
+    return rows
+
+
+def _picks(scan: Scan) -> list[_Pick]:
+    """Choose row groups evenly over the files of every partition."""
+    by_partition: dict[int, list[Source]] = defaultdict(list)
+    for source in scan.sources:
+        by_partition[source.partition].append(source)
+    total = len(scan.sources)
+    chosen: list[tuple[Source, int]] = []
+    for sources in by_partition.values():
+        budget = max(1, ROW_GROUPS * len(sources) // total)
+        some = _evenly(sources, budget)
+        chosen += [(source, -(-budget // len(some))) for source in some]
+    footers = _in_threads(scan, chosen, lambda reader, pick: reader.row_groups(pick[0]))
+    return [
+        _Pick(source, group, sizes[group].rows)
+        for (source, budget), sizes in zip(chosen, footers, strict=True)
+        for group in _evenly(range(len(sizes)), budget)
+        if sizes[group].rows
+    ]
+
+
+def _in_threads(scan: Scan, items: Sequence[Item], read: Callable[[Reader, Item], Result]) -> list[Result]:
+    """Read several things at once: a thread has a reader and a run of the items, and mostly waits for the storage."""
+    runs = [part.tolist() for part in np.array_split(np.arange(len(items)), _THREADS)]
+
+    def read_run(run: list[int]) -> list[Result]:
+        reader = Reader(scan.reading, scan.storage)
+        return [read(reader, items[at]) for at in run]
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return [result for results in pool.map(read_run, runs) for result in results]
+
+
+def _evenly(items: Sequence[Item], count: int) -> list[Item]:
+    if len(items) <= count:
+        return list(items)
+    return [items[int((number + 0.5) * len(items) / count)] for number in range(count)]
+
+
+def _draw(scan: Scan, picks: Sequence[_Pick], columns: Sequence[str], rows: Mapping[int, int]) -> Sample:
+    """Take rows at random from the picked row groups, the same ones every time; deleted rows don't count."""
+    top = list(dict.fromkeys(scan.reading.schema.names[find(scan.reading.schema, name)[0]] for name in columns))
+    share = _shares(picks, rows)
+
+    def take(reader: Reader, pick: _Pick) -> tuple[pa.Table, Ints]:
+        (found,) = reader.rows(pick.source, [pick.group], top)
+        live = found.data.num_rows
+        count = min(live, max(1, round(share[pick.source.partition] * live))) if live else 0
+        seed = np.random.default_rng([pick.source.number, pick.group])
+        chosen = np.sort(seed.choice(live, count, replace=False))
+        return take_rows(found.data, chosen), np.full(count, pick.source.partition, np.int64)
+
+    parts = _in_threads(scan, picks, take)
+    schema = pa.schema([scan.reading.schema.field(name) for name in top])
+    empty = (schema.empty_table(), np.zeros(0, np.int64))
+    tables, partitions = zip(*(parts or [empty]), strict=True)
+    return Sample(pa.concat_tables(tables), np.concatenate(partitions))
+
+
+def _shares(picks: Sequence[_Pick], rows: Mapping[int, int]) -> dict[int, float]:
+    """Return which share of the picked rows of each partition to take."""
+    picked: dict[int, int] = defaultdict(int)
+    for pick in picks:
+        picked[pick.source.partition] += pick.rows
+    total = max(sum(rows.values()), 1)
+    wanted = {part: max(SAMPLE_ROWS * rows[part] // total, LEAST_ROWS) for part in picked}
+    return {part: min(1.0, wanted[part] / count) for part, count in picked.items()}
+
+
+def _weigh(scan: Scan, writing: Writing, layout: Layout, sample: Sample, picks: Sequence[_Pick]) -> dict[str, float]:
+    """Find out what a row takes in a new file, in memory and of time: sort some rows by their key and write them."""
+    size = memory = rows = 0
+    began = time.thread_time()
+    if sample.data.num_rows:
+        ranks = Ranks.fit(sample.data, layout.columns)
+        reader = Reader(scan.reading, scan.storage)
+        large = sorted(picks, key=lambda pick: pick.rows)[-(len(picks) + 1) // 2 :]
+        for pick in _evenly(large, TRIALS):
+            (found,) = reader.rows(pick.source, [pick.group])
+            some = found.data.slice(0, layout.row_group_rows)
+            if some.num_rows:
+                size += trial_size(sort_piece(key_words(some, layout, ranks), some, layout), writing, layout)
+                memory += some.nbytes
+                rows += some.num_rows
+    seconds = time.thread_time() - began
+    each = max(rows, 1)
+    return {"row_bytes": max(size / each, 1e-3), "row_memory": max(memory / each, 1.0), "row_seconds": seconds / each}

@@ -1,0 +1,203 @@
+"""Clustering for a user's own Spark job: `df.transform(zonal.clustered("hilbert(ts, payload_id)", files=64))`.
+
+Keys are made in Python of the key columns alone; the others never leave the JVM. Each partition of the result is one
+file's worth of rows, in the layout's order, for whatever writer stands behind.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql import types as T  # noqa: N812
+
+from zonal.batch import SAMPLE_ROWS
+from zonal.columns import find
+from zonal.curves import to_signed
+from zonal.cuts import LARGEST, Cuts, cell_cuts
+from zonal.errors import ColumnError, LayoutError, ZonalError, quoted
+from zonal.keys import key_words
+from zonal.layout import KINDS, Layout
+from zonal.order import stable_order
+from zonal.ranks import Ranks
+from zonal.spark.reservoir import draw, merge, read_parts
+from zonal.spark.session import is_on_this_machine
+from zonal.spark.shipping import carried
+from zonal.words import U64
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_KEY_LENGTH = 256
+"""Characters or bytes of a value that count for its place: bounds in table formats keep fewer."""
+_KEY_TYPES = (
+    T.NumericType, T.BooleanType, T.StringType, T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType,
+    T.DayTimeIntervalType,
+)  # fmt: skip
+_LANES = 4
+"""Tasks that merge the partitions' samples, so that the driver gets no more than it can use."""
+
+
+def clustered(layout: str | Layout, *, files: int) -> "Callable[[DataFrame], DataFrame]":
+    """Return a step for `DataFrame.transform` that puts rows in clustered order, cut into about `files` partitions.
+
+    The step reads the key columns once to sample them, then gives a DataFrame with the same columns and rows. A key
+    with more rows than a file is spread over several ones, except rows that are equal in all columns.
+    """
+    if isinstance(layout, str):
+        if layout in KINDS:
+            raise LayoutError(f"Say which columns to cluster by: clustered('{layout}(column, …)', files={files}).")
+        layout = Layout.parse(layout)
+    if not isinstance(files, int) or isinstance(files, bool) or not 1 <= files < 2**31:
+        raise ZonalError(f"files={files} is not a number of files.")
+    chosen: Layout = layout
+    return lambda df: _clustered(df, chosen, files)
+
+
+def _clustered(df: "DataFrame", layout: Layout, files: int) -> "DataFrame":
+    if df.isStreaming:
+        raise ZonalError("A streaming DataFrame has no whole to cluster: use foreachBatch, and cluster each batch.")
+    schema = df.schema
+    # Numbers for names: no hostile, ambiguous or colliding ones are left.
+    plain = df.toDF(*(f"c{number}" for number in range(len(schema))))
+    columns = _key_columns(schema, layout.columns)
+    by_value = not is_on_this_machine(df.sparkSession)
+    keys = [_short(column, kind).alias(f"k{number}") for number, (column, kind) in enumerate(columns)]
+    plan = _plan(_sample(plain.select(*keys), by_value=by_value), layout, files)
+    inputs = [*keys, *([_row_hash(schema)] if plan.ties else [])]
+    place = F.arrow_udf(carried(plan.places, by_value=by_value), plan.spark_type, F.ArrowUDFType.SCALAR_ITER)  # type: ignore[call-overload]
+    placed = plain.select("*", place(*inputs).alias("place"))
+    if layout.kind == "linear":
+        order = [column for column, _ in columns]
+    else:
+        order = [F.col("place").getField(name) for name in plan.key_names]
+    cut = placed.repartitionById(plan.cuts.pieces, F.col("place").getField("piece")).sortWithinPartitions(*order)
+    return cut.drop("place").toDF(*schema.names)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Plan:
+    """What a worker needs to tell where a row belongs."""
+
+    layout: Layout
+    """With the columns called k0, k1, …"""
+    ranks: Ranks
+    cuts: Cuts
+    words: int
+    ties: bool
+    """The cuts have one word more than the keys: a hash of the row, which spreads keys heavier than a file."""
+
+    @property
+    def key_names(self) -> list[str]:
+        return [f"word{number}" for number in range(self.words)]
+
+    @property
+    def spark_type(self) -> T.StructType:
+        fields = [T.StructField("piece", T.IntegerType()), *(T.StructField(n, T.LongType()) for n in self.key_names)]
+        return T.StructType(fields)
+
+    def places(self, batches: Iterator[pa.Array | tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        """Return piece and key of the rows, from their key columns and, with `ties`, their hash."""
+        for batch in batches:
+            columns = batch if isinstance(batch, tuple) else (batch,)
+            words = self._words(columns)
+            pieces = self.cuts.assign(words)
+            signed = [to_signed(word) for word in words[: self.words]]
+            yield pa.StructArray.from_arrays([pa.array(part) for part in (pieces, *signed)], ["piece", *self.key_names])
+
+    def _words(self, columns: Sequence[pa.Array]) -> tuple[U64, ...]:
+        data = pa.table(dict(zip(self.layout.columns, columns, strict=False)))
+        words = key_words(data, self.layout, self.ranks)
+        if not self.ties:
+            return words
+        return (*words, columns[-1].to_numpy(zero_copy_only=False).view(np.uint64))
+
+
+def _key_columns(schema: T.StructType, names: Sequence[str]) -> "list[tuple[Column, T.DataType]]":
+    """Resolve the layout's columns, or raise one error that names all that are unknown or have no order."""
+    known = pa.schema([pa.field(field.name, _skeleton(field.dataType)) for field in schema])
+    found, problems = [], []
+    for name in names:
+        try:
+            path = find(known, name)
+        except ColumnError as error:
+            problems.append(str(error))
+            continue
+        column, kind = F.col(f"c{path[0]}"), schema[path[0]].dataType
+        for position in path[1:]:
+            assert isinstance(kind, T.StructType)  # noqa: S101 - `find` walked it
+            column, kind = column.getField(kind[position].name), kind[position].dataType
+        if not isinstance(kind, _KEY_TYPES):
+            hint = "Name one of its fields with a dot" if isinstance(kind, T.StructType) else "Use another column"
+            problems.append(f"Column {quoted(name)} has type {kind.simpleString()[:80]}, which has no order. {hint}.")
+        found.append((column, kind))
+    if problems:
+        raise ColumnError(" ".join(problems))
+    return found
+
+
+def _skeleton(kind: T.DataType) -> pa.DataType:
+    """Return the names in a type, in Arrow's form: all that `find` needs, also of types that Arrow doesn't have."""
+    if isinstance(kind, T.StructType):
+        return pa.struct([pa.field(field.name, _skeleton(field.dataType)) for field in kind])
+    return pa.null()
+
+
+def _short(column: "Column", kind: T.DataType) -> "Column":
+    return F.substring(column, 1, _KEY_LENGTH) if isinstance(kind, T.StringType | T.BinaryType) else column
+
+
+def _row_hash(schema: T.StructType) -> "Column":
+    """Hash the row and the partition that it comes from: repeated tasks find the same places."""
+    hashable = [F.col(f"c{number}") for number, field in enumerate(schema) if _is_hashable(field.dataType)]
+    return F.xxhash64(*hashable, F.spark_partition_id())
+
+
+def _is_hashable(kind: T.DataType) -> bool:
+    if isinstance(kind, T.StructType):
+        return all(_is_hashable(field.dataType) for field in kind)
+    if isinstance(kind, T.ArrayType):
+        return _is_hashable(kind.elementType)
+    return isinstance(kind, _KEY_TYPES)
+
+
+def _sample(keys: "DataFrame", *, by_value: bool) -> pa.Table:
+    """Read the keys once, and return at most `SAMPLE_ROWS` rows, each as likely as any other."""
+    most = SAMPLE_ROWS // _LANES
+    drawn = keys.mapInArrow(carried(draw(most, _LANES), by_value=by_value), "lane int, rows long, part binary")
+    gathered = drawn.repartitionById(_LANES, F.col("lane"))
+    merged = gathered.mapInArrow(carried(merge(most), by_value=by_value), "lane int, rows long, part binary")
+    found = read_parts(merged.toArrow(), SAMPLE_ROWS)
+    if found is None:  # a table without rows
+        return keys.limit(0).toArrow()
+    return found
+
+
+def _plan(sample: pa.Table, layout: Layout, files: int) -> _Plan:
+    """Fit ranks, and cut the sample's keys into about as many pieces as files are wanted."""
+    numbered = dataclasses.replace(layout, columns=tuple(sample.column_names), bloom_columns=())
+    ranks = Ranks.fit(sample, numbered.columns)
+    words = key_words(sample, numbered, ranks)
+    keys = len(words)
+    target = sample.num_rows / files
+    order = stable_order(words)
+    ties = _heaviest([word[order] for word in words]) > max(LARGEST * target, 1)
+    if ties:
+        # Hashes of rows spread evenly over all numbers, and so do these.
+        words = (*words, np.random.default_rng(0).integers(0, 2**64, sample.num_rows, np.uint64))
+        order = stable_order(words)
+    ordered = [word[order] for word in words]
+    cuts = Cuts.at(ordered, cell_cuts(ordered, target))
+    # Read again, the ranks are without the look-up tables that the keys above needed.
+    return _Plan(numbered, Ranks.from_json(ranks.to_json()), cuts, keys, ties)
+
+
+def _heaviest(words: Sequence[U64]) -> int:
+    """Count the rows of the most frequent key among sorted ones."""
+    if not len(words[0]):
+        return 0
+    new = np.ones(len(words[0]), np.bool_)
+    new[1:] = np.logical_or.reduce([word[1:] != word[:-1] for word in words])
+    return int(np.diff(np.flatnonzero(new), append=len(new)).max())

@@ -1,0 +1,50 @@
+"""A rewrite as one Spark job: splits are read and placed, payloads shuffled, files sorted and written."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+from zonal.placing import Placement
+from zonal.rewrite import Scan, Tally, Writing, Written
+from zonal.spark.session import is_on_this_machine, settings
+from zonal.spark.shipping import shipped
+from zonal.worker import payload, results
+from zonal.worker.splits import Split, split_text
+from zonal.worker.tasks import read_step, write_step
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    # Rows are payloads of up to some megabytes: a batch of a few hundred is large already.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(32 * 1024**2),
+    "spark.sql.adaptive.enabled": "false",  # the number of tasks is planned; merging some would double their memory
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
+}
+
+
+def run_job(
+    spark: "SparkSession",
+    scan: Scan,
+    writing: Writing,
+    placement: Placement,
+    splits: Sequence[Split],
+    report: Callable[..., None],
+) -> tuple[list[Tally], list[Written]]:
+    """Rewrite the scan's rows into new files, and return what was read and what was written.
+
+    Of tasks that Spark repeats, the results of one attempt count; files of others stay behind in the run's folder.
+    """
+    words = placement.key_count
+    table = pa.table(
+        {"split": [split_text(split) for split in splits], "number": pa.array(range(len(splits)), pa.int32())}
+    )
+    with shipped(by_value=not is_on_this_machine(spark)), settings(spark, _SETTINGS):
+        dealt = spark.createDataFrame(table).repartitionById(len(splits), F.col("number")).select("split")
+        placed = dealt.mapInArrow(read_step(scan.reading, scan.storage, placement), payload.COLUMNS)
+        gathered = placed.repartitionById(placement.tasks, F.col("task"))
+        written = gathered.mapInArrow(write_step(scan.reading.schema, writing, placement, words), results.COLUMNS)
+        return results.read_results(written.toArrow())

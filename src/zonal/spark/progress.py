@@ -1,0 +1,134 @@
+"""Progress of a running Spark job, for a bar: the tasks of each stage, as they finish."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from zonal.spark.session import is_connect
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+SECONDS = 0.25
+"""Time between two looks at a classic session's jobs; Connect servers report by themselves, every two seconds."""
+
+_GROUP = "spark.jobGroup.id"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of the job between two shuffles, and how far it is."""
+
+    number: int
+    """Stages are counted from 1 in the order in which they run."""
+    done: int
+    tasks: int
+
+
+Report = Callable[[Stage], None]
+
+
+@contextmanager
+def watch(spark: "SparkSession", report: Report) -> Iterator[None]:
+    """Report each stage of the queries that this thread runs meanwhile, whenever one of its tasks finished.
+
+    Reports come from another thread or from this one, one at a time, and none after the end; the last ones may be
+    missing. Whatever goes wrong with them, the queries go on.
+    """
+    reporter = _Reporter(report)
+    with _watch_connect(spark, reporter) if is_connect(spark) else _watch_classic(spark, reporter):
+        yield
+
+
+class _Reporter:
+    """Numbers the stages, and passes on what changed."""
+
+    def __init__(self, report: Report) -> None:
+        self.report: Report | None = report
+        self.lock = Lock()
+        self.numbers: dict[int, int] = {}
+        self.last: dict[int, Stage] = {}
+
+    def __call__(self, stages: Iterable[tuple[int, int, int]]) -> None:
+        """Take (id, tasks done, tasks) of the stages that have begun."""
+        with self.lock:
+            for identifier, done, tasks in sorted(stages):
+                number = self.numbers.setdefault(identifier, len(self.numbers) + 1)
+                stage = Stage(number, min(done, tasks), tasks)
+                if self.report is not None and self.last.get(number) != stage:
+                    self.last[number] = stage
+                    try:
+                        self.report(stage)
+                    except Exception:  # a bar that broke is not shown any more
+                        self.report = None
+
+    def close(self) -> None:
+        """Report nothing any more."""
+        with self.lock:
+            self.report = None
+
+
+@contextmanager
+def _watch_connect(spark: "SparkSession", reporter: _Reporter) -> Iterator[None]:
+    def handle(stages: Iterable[Any] | None = None, **_: object) -> None:
+        with suppress(Exception):
+            # Stages that wait are listed, too, and so are those whose shuffle is there already: they never begin.
+            begun = [stage for stage in stages or () if stage.num_completed_tasks]
+            reporter((stage.stage_id, stage.num_completed_tasks, stage.num_tasks) for stage in begun)
+
+    with suppress(Exception):
+        spark.registerProgressHandler(handle)
+    try:
+        yield
+    finally:
+        reporter.close()
+        with suppress(Exception):
+            spark.removeProgressHandler(handle)
+
+
+@contextmanager
+def _watch_classic(spark: "SparkSession", reporter: _Reporter) -> Iterator[None]:
+    """Poll the status tracker for jobs of this thread's group; a group of the caller, which cancels by it, stays."""
+    stop, thread, ours = Event(), None, False
+    with suppress(Exception):
+        context = spark.sparkContext
+        group = context.getLocalProperty(_GROUP)
+        if group is None:
+            group, ours = f"zonal-{uuid4()}", True
+            context.setLocalProperty(_GROUP, group)
+        earlier = frozenset(context.statusTracker().getJobIdsForGroup(group))
+        thread = Thread(target=_poll, args=(context, group, earlier, reporter, stop), daemon=True)
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        if thread is not None:
+            thread.join(timeout=2)
+        reporter.close()
+        if ours:
+            with suppress(Exception):
+                # The stub knows no None, which removes a property.
+                spark.sparkContext.setLocalProperty(_GROUP, None)  # type: ignore[arg-type]
+
+
+def _poll(context: "SparkContext", group: str, earlier: frozenset[int], reporter: _Reporter, stop: Event) -> None:
+    with suppress(Exception):  # the session may be stopped under our feet
+        last = False
+        while not last:
+            last = stop.wait(SECONDS)  # look once more when the queries are done
+            reporter(_stages(context, group, earlier))
+
+
+def _stages(context: "SparkContext", group: str, earlier: frozenset[int]) -> Iterator[tuple[int, int, int]]:
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group) if job not in earlier]
+    for number in sorted({int(stage) for job in jobs if job is not None for stage in job.stageIds}):
+        stage = tracker.getStageInfo(number)
+        # A stage that waits has none; one whose shuffle is there already never has.
+        if stage is not None and stage.numActiveTasks + stage.numCompletedTasks:
+            yield number, stage.numCompletedTasks, stage.numTasks

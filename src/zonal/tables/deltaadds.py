@@ -1,0 +1,133 @@
+"""The files that a Delta log adds, as columns: an object a file would cost more time than reading it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+LAYOUT_TAG = "zonal.layout"
+RUN_TAG = "zonal.run"
+STRINGS = pa.map_(pa.string(), pa.string())
+ADDS = pa.schema(
+    {
+        "path": pa.string(),
+        "values": STRINGS,
+        "size": pa.int64(),
+        "stats": pa.large_string(),
+        "layout": pa.string(),
+        "vector": pa.string(),
+        "deleted": pa.int64(),
+        "version": pa.int64(),
+        "provider": pa.string(),
+        "logged": pa.string(),
+        "tags": pa.string(),
+        "descriptor": pa.string(),
+        "first_row_id": pa.int64(),
+        "row_version": pa.int64(),
+    }
+)
+"""`path` is a location and `logged` the same as the log has it; `tags` and the vector's `descriptor` are JSON."""
+
+Key = tuple[str, str | None]
+"""Location and deletion vector: a file is the same only with the same vector ("Action Reconciliation")."""
+
+
+@dataclass(frozen=True, eq=False)
+class Adds:
+    """Live files from one place of the log: a checkpoint's file, or all JSON commits together."""
+
+    rows: pa.Table
+    """One row a file: `path`, partition `values`, `size`, `stats` and so on."""
+    parsed: pa.ChunkedArray | None
+    """`stats_parsed` of the same files, where some of them have no JSON statistics."""
+
+
+@dataclass(frozen=True)
+class Live:
+    """One live file with all that a commit that removes it must repeat."""
+
+    path: str
+    """Full location."""
+    logged: str
+    """The path as the log has it."""
+    size: int
+    values: Mapping[str, str | None]
+    """Partition values by physical name."""
+    tags: Mapping[str, str]
+    vector: Mapping[str, Any] | None
+    """The deletion vector's descriptor."""
+    first_row_id: int | None
+    row_version: int | None
+
+    @property
+    def key(self) -> Key:
+        """Return what tells the file from others."""
+        return self.path, vector_id(self.vector)
+
+
+def vector_id(descriptor: Mapping[str, Any] | None) -> str | None:
+    """Return the unique id of a deletion vector ("Deletion Vector Descriptor Schema", derived fields)."""
+    if not descriptor:
+        return None
+    offset = descriptor.get("offset")
+    return f"{descriptor['storageType']}{descriptor['pathOrInlineDv']}{'' if offset is None else f'@{offset}'}"
+
+
+def dumped(value: Mapping[str, Any] | None) -> str | None:
+    """Write an object of an action as JSON; missing, empty and null parts are the same."""
+    kept = {name: part for name, part in (value or {}).items() if part is not None}
+    return json.dumps(kept) if kept else None
+
+
+def lives(rows: pa.Table) -> list[Live]:
+    """Return the files of a table of the schema `ADDS`."""
+    names = ("path", "logged", "size", "values", "tags", "descriptor", "first_row_id", "row_version")
+    columns = (rows[name].to_pylist() for name in names)
+    return [
+        Live(path, logged, size, dict(values or ()), json.loads(tags or "{}"), json.loads(vector or "null"), first, at)
+        for path, logged, size, values, tags, vector, first, at in zip(*columns, strict=True)
+    ]
+
+
+class Rows:
+    """Added files while the log's JSON actions are read."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, list[Any]] = {name: [] for name in ADDS.names if name != "values"}
+        self.offsets = [0]
+        self.keys: list[str] = []
+        self.items: list[str | None] = []
+
+    def append(self, add: Mapping[str, Any], path: str, version: int) -> int:
+        """Take an `add` action and return its row; an action without its required fields is a KeyError."""
+        deletions, tags, values = add.get("deletionVector"), add.get("tags"), add.get("partitionValues") or {}
+        row = len(self.offsets) - 1
+        columns = self.columns
+        columns["size"].append(int(add["size"]))
+        columns["path"].append(path)
+        columns["stats"].append(add.get("stats"))
+        columns["layout"].append(tags.get(LAYOUT_TAG) if tags else None)
+        columns["vector"].append(vector_id(deletions))
+        columns["deleted"].append(int(deletions["cardinality"]) if deletions else 0)
+        columns["version"].append(version)
+        columns["provider"].append(add.get("clusteringProvider"))
+        columns["logged"].append(add["path"])
+        columns["tags"].append(dumped(tags) if tags else None)
+        columns["descriptor"].append(dumped(deletions) if deletions else None)
+        columns["first_row_id"].append(add.get("baseRowId"))
+        columns["row_version"].append(add.get("defaultRowCommitVersion"))
+        self.keys += values.keys()
+        self.items += values.values()
+        self.offsets.append(len(self.keys))
+        return row
+
+    def take(self, rows: Sequence[int]) -> Adds:
+        """Return the given rows."""
+        offsets, keys = pa.array(self.offsets, pa.int32()), pa.array(self.keys, pa.string())
+        values = pa.MapArray.from_arrays(offsets, keys, pa.array(self.items, pa.string()))
+        arrays = {
+            field.name: pa.array(self.columns[field.name], field.type) for field in ADDS if field.name != "values"
+        }
+        return Adds(pa.table(arrays | {"values": values}).select(ADDS.names).take(pa.array(rows, pa.int64())), None)

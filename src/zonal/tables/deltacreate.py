@@ -1,0 +1,173 @@
+"""New Delta tables for `--into`: files are written first, and one commit makes the table appear."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from zonal.errors import ConflictError, TableError, quoted
+from zonal.layout import Layout
+from zonal.rewrite import Writing, Written
+from zonal.storage import Storage
+from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG
+from zonal.tables.deltacommit import engine, log_folder, put_if_absent
+from zonal.tables.deltalog import Metadata
+from zonal.tables.deltascan import Columns
+from zonal.tables.deltaschema import TIMESTAMP_NTZ, delta_schema, file_fields
+from zonal.tables.deltavalues import partition_text
+from zonal.tables.deltawrite import add_action, indexed, stats_json
+from zonal.tables.table import LAYOUT_PROPERTY
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What the commit will say, fixed before any file is written."""
+
+    schema: str
+    """As the log has it."""
+    fields: Mapping[str, pa.Field]
+    partitioning: tuple[str, ...]
+    values: tuple[Mapping[str, str | None], ...]
+    layout: Layout
+    run: str
+
+
+class DeltaDestination:
+    """A Delta table that doesn't exist yet, by its folder."""
+
+    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self._storage = Storage(location, storage_options or {})
+        self._plan: _Plan | None = None
+        self.name = self._storage.root
+
+    def file_columns(self, schema: pa.Schema, partitioning: Sequence[str]) -> list[str]:
+        """Return the columns that don't partition the table: Delta keeps the others in its log only."""
+        return [name for name in schema.names if name not in partitioning]
+
+    def writing(
+        self,
+        schema: pa.Schema,
+        partitioning: Sequence[str],
+        partitions: Sequence[Mapping[str, pa.Scalar]],
+        *,
+        layout: Layout,
+        run: str,
+    ) -> Writing:
+        """Return how the table's files are written, or refuse what Delta can't hold or a folder that isn't empty."""
+        log_folder(self._storage)
+        self._refuse_existing()
+        columns = self.file_columns(schema, partitioning)
+        if not columns:
+            raise TableError(f"All columns partition {quoted(self.name, limit=300)}: a Delta table needs another one.")
+        text = json.dumps(delta_schema(schema), ensure_ascii=False)
+        fields = file_fields(text)
+        values = tuple(
+            {name: partition_text(partition[name], name) for name in partitioning} for partition in partitions
+        )
+        self._plan = _Plan(text, fields, tuple(partitioning), values, layout, run)
+        return Writing(
+            folder=f"{self._storage.root}/zonal-{layout.id}-{run}",
+            storage=self._storage,
+            schema=pa.schema([fields[name] for name in columns]),
+            bloom_columns=layout.bloom_columns,
+        )
+
+    def publish(self, added: Sequence[Written]) -> int:
+        """Write version 0 with all files; a table that appeared meanwhile is a `ConflictError`."""
+        if self._plan is None:
+            raise TableError(f"No files were written for {quoted(self.name, limit=300)}.")
+        folder = log_folder(self._storage)
+        lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self._actions(self._plan, added))
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TableError(f"Can't create {quoted(folder, limit=300)}: {error}") from None
+        if not put_if_absent(f"{folder}/{0:020d}.json", lines):
+            raise ConflictError(f"Another writer made a table at {quoted(self.name, limit=300)} meanwhile.")
+        return 0
+
+    def _refuse_existing(self) -> None:
+        root = Path(self._storage.root)
+        try:
+            taken = root.exists() and (not root.is_dir() or any(root.iterdir()))
+        except OSError as error:
+            raise TableError(f"Can't look at {quoted(self.name, limit=300)}: {error}") from None
+        if taken:
+            raise TableError(
+                f"{quoted(self.name, limit=300)} isn't empty. Give the new table a folder of its own, or remove it first."
+            )
+
+    def _actions(self, plan: _Plan, added: Sequence[Written]) -> list[dict[str, Any]]:
+        now = time.time_ns() // 1_000_000
+        configuration = {LAYOUT_PROPERTY: plan.layout.to_json()}
+        columns = Columns.of(Metadata(plan.schema, plan.partitioning, configuration, {}))
+        schema = columns.reading.schema
+        chosen = indexed(columns, configuration, plan.layout.columns)
+        tags = {LAYOUT_TAG: plan.layout.id, RUN_TAG: plan.run}
+        adds = [
+            add_action(
+                file,
+                root=self._storage.root,
+                values=plan.values[file.partition] if plan.partitioning else {},
+                stats=stats_json(file, schema, chosen),
+                tags=tags,
+                time=now,
+                data_change=True,
+            )
+            for file in added
+        ]
+        return [
+            {"commitInfo": _info(plan, added, now)},
+            {"protocol": _protocol(plan.fields.values())},
+            {
+                "metaData": {
+                    "id": str(uuid.uuid4()),
+                    "format": {"provider": "parquet", "options": {}},
+                    "schemaString": plan.schema,
+                    "partitionColumns": list(plan.partitioning),
+                    "configuration": configuration,
+                    "createdTime": now,
+                }
+            },
+            *({"add": add} for add in adds),
+        ]
+
+
+def _info(plan: _Plan, added: Sequence[Written], now: int) -> dict[str, Any]:
+    return {
+        "timestamp": now,
+        "operation": "CREATE TABLE AS SELECT",
+        "operationParameters": {
+            "isManaged": "false",
+            "partitionBy": json.dumps(plan.partitioning),
+            "properties": json.dumps({LAYOUT_PROPERTY: plan.layout.to_json()}),
+            LAYOUT_PROPERTY: plan.layout.to_json(),
+            RUN_TAG: plan.run,
+        },
+        "isolationLevel": "Serializable",
+        "isBlindAppend": True,
+        "operationMetrics": {
+            "numFiles": str(len(added)),
+            "numOutputRows": str(sum(file.rows for file in added)),
+            "numOutputBytes": str(sum(file.size for file in added)),
+        },
+        "engineInfo": engine(),
+        "txnId": str(uuid.uuid4()),
+    }
+
+
+def _protocol(fields: Iterable[pa.Field]) -> dict[str, Any]:
+    """Return the least that readers and writers must know: timestamps without a zone are a table feature."""
+    if any(_has_ntz(field.type) for field in fields):
+        features = ["timestampNtz"]
+        return {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    return {"minReaderVersion": 1, "minWriterVersion": 2}
+
+
+def _has_ntz(kind: pa.DataType) -> bool:
+    return kind == TIMESTAMP_NTZ or any(_has_ntz(kind.field(number).type) for number in range(kind.num_fields))

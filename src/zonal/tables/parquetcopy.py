@@ -1,0 +1,109 @@
+"""Plain Parquet in a rewrite: its files are read by workers; new ones make a new folder, which appears by one rename."""
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.fs
+
+from zonal.columns import leaves
+from zonal.errors import ColumnError, TableError, quoted, suggestion
+from zonal.files import UNKNOWN, Ints, Snapshot
+from zonal.layout import Layout
+from zonal.rewrite import Reading, Scan, Source, Writing, Written
+from zonal.storage import Storage
+from zonal.tables.parquetfolder import HIVE_NULL, LAYOUT_KEY
+
+
+def scan_files(snapshot: Snapshot, files: Ints, storage: Storage, columns: Sequence[str] | None) -> Scan:
+    """Return how workers read files of a folder: columns by name, those of Hive partitions from the folders' names."""
+    names = list(columns) if columns is not None else [n for n in snapshot.schema.names if n not in snapshot.partitioning]
+    for name in names:
+        if name not in snapshot.schema.names:
+            raise ColumnError(f"Unknown column {quoted(name)}. {suggestion(name, snapshot.schema.names)}")
+    schema = pa.schema([snapshot.schema.field(name) for name in names])
+    known = snapshot.files
+    constant = [name for name in names if name in snapshot.partitioning]
+    sources = tuple(
+        Source(
+            number=file,
+            path=known.paths[file].as_py(),
+            size=int(known.sizes[file]),
+            rows=int(known.rows[file]),
+            partition=int(known.partition[file]),
+            constants={name: _constant(snapshot, name, file) for name in constant},
+        )
+        for file in files.tolist()
+    )
+    if unread := [source.path for source in sources if source.rows == UNKNOWN]:
+        raise TableError(f"{quoted(unread[0], limit=300)} can't be read: mend it or take it out of the folder.")
+    return Scan(sources, Reading(schema), {name: name for name in leaves(schema)}, storage)
+
+
+def _constant(snapshot: Snapshot, name: str, file: int) -> pa.Scalar:
+    bounds = snapshot.files.partition_bounds[name]
+    kind = snapshot.schema.field(name).type
+    if not bounds.lower[file].is_valid and bounds.nulls[file] == UNKNOWN:
+        path = snapshot.files.paths[file].as_py()
+        raise TableError(f"{quoted(path, limit=300)} is in no folder {name}=…, as other files are: move it, or them.")
+    return pa.array([bounds.lower[file]], bounds.lower.type).cast(kind)[0]
+
+
+class ParquetDestination:
+    """A folder of Parquet files that doesn't exist yet."""
+
+    def __init__(self, location: str, *, storage_options: Mapping[str, str] | None = None) -> None:
+        self._storage = Storage(location, storage_options or {})
+        self.name = self._storage.root
+        self._folder = ""
+
+    def file_columns(self, schema: pa.Schema, partitioning: Sequence[str]) -> list[str]:
+        """Return the columns that go into files; the others are in the folders' names."""
+        return [name for name in schema.names if name not in partitioning]
+
+    def writing(
+        self,
+        schema: pa.Schema,
+        partitioning: Sequence[str],
+        partitions: Sequence[Mapping[str, pa.Scalar]],
+        *,
+        layout: Layout,
+        run: str,
+    ) -> Writing:
+        """Write to a folder beside the new one; refuse if there is something already."""
+        filesystem, path = self._storage.locate(self.name)
+        if not isinstance(filesystem, pa.fs.LocalFileSystem):
+            raise TableError(
+                f"{quoted(self.name, limit=300)} is in an object store, where a folder of Parquet files can't appear at "
+                "once. Write a table instead: --into delta:… or iceberg:…."
+            )
+        if filesystem.get_file_info(path).type != pa.fs.FileType.NotFound:
+            raise TableError(f"{quoted(self.name, limit=300)} exists already. Choose a new folder for --into.")
+        self._folder = f"{path.rpartition('/')[0]}/zonal-{layout.id}-{run}"
+        return Writing(
+            folder=self._folder,
+            storage=self._storage,
+            schema=pa.schema([schema.field(name) for name in self.file_columns(schema, partitioning)]),
+            subfolders=tuple(_subfolder(values, partitioning) for values in partitions),
+            bloom_columns=layout.bloom_columns,
+            footer={LAYOUT_KEY: layout.to_json()},
+        )
+
+    def publish(self, added: Sequence[Written]) -> int | None:  # noqa: ARG002 - the folder holds them
+        """Rename the run's folder to the new one's name."""
+        filesystem, path = self._storage.locate(self.name)
+        if filesystem.get_file_info(path).type != pa.fs.FileType.NotFound:
+            raise TableError(f"{quoted(self.name, limit=300)} was made by somebody else meanwhile; nothing was written.")
+        filesystem.create_dir(self._folder, recursive=True)
+        filesystem.move(self._folder, path)
+        return None
+
+
+def _subfolder(values: Mapping[str, pa.Scalar], partitioning: Sequence[str]) -> str:
+    return "/".join(f"{quote(name, safe=' ')}={_folder_value(values[name])}" for name in partitioning)
+
+
+def _folder_value(value: pa.Scalar) -> str:
+    """Write a value as Hive does; an empty text would be no folder, and reads as null there, too."""
+    text = str(value.cast(pa.string()).as_py()) if value.is_valid else ""
+    return quote(text, safe=" ") if text else HIVE_NULL

@@ -1,0 +1,334 @@
+"""`cluster`: rewrite a table's files in the order of a layout, on Spark, and commit them atomically."""
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import partial
+from typing import TYPE_CHECKING, TypeGuard
+
+from zonal.choosing import choose, in_commits, still_there
+from zonal.depth import depth_of
+from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, quoted
+from zonal.files import Ints, Snapshot
+from zonal.layout import KINDS, Layout
+from zonal.predicates.bind import bind as bind_predicate
+from zonal.predicates.bound import Bound
+from zonal.predicates.sql import parse_where
+from zonal.ranks import bind
+from zonal.sampling import plan
+from zonal.sizes import parse_size
+from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.table import Rewritable, Table
+from zonal.verbs.rewriting import Done, Rewriter, Runner, physical
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_KIND = "zorder"
+
+OVERHEAD = 2.0
+"""Time of a rewrite on Spark as a multiple of reading, sorting and writing alone: payloads, shuffle, workers."""
+
+Progress = Callable[["Step"], None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a rewrite is: the commit, what it does, and how many of its tasks are done."""
+
+    name: str
+    commit: int = 1
+    commits: int = 1
+    done: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True)
+class KeyDepth:
+    """Files that a look-up of one value of a key column reads on average."""
+
+    column: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """What a rewrite did."""
+
+    table: str
+    format: str
+    layout: str
+    run: str
+    versions: tuple[int, ...]
+    """Of each commit, in order; empty where there was nothing to do."""
+    rows: int
+    removed_files: int
+    removed_bytes: int
+    added_files: int
+    added_bytes: int
+    files_before: int
+    files_after: int
+    depths: tuple[KeyDepth, ...]
+    conflicts: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ClusteringPlan:
+    """What a rewrite would do."""
+
+    table: str
+    format: str
+    layout: str
+    files: int
+    bytes: int
+    rows: int
+    partitions: int
+    commits: int
+    new_files: int
+    new_bytes: int
+    seconds: float
+    """Estimated from rows that were sorted and written on trial, for this machine's cores."""
+
+
+def cluster(
+    table: Table | str,
+    *,
+    by: str | Sequence[str] | None = None,
+    layout: str | Layout | None = None,
+    target_file_size: int | str | None = None,
+    where: str | None = None,
+    full: bool = False,
+    max_bytes: int | str | None = None,
+    commit_every: int | str | None = None,
+    spark: "SparkSession | None" = None,
+    master: str | None = None,
+    remote: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    runner: Runner | None = None,
+    progress: Progress | None = None,
+) -> Clustering:
+    """Rewrite the files that aren't in the layout yet, so that queries on its columns skip most of them.
+
+    `layout` is a curve's name with the columns in `by`, or a whole layout; without both it is the one recorded in the
+    table. Rows stay in their partition. `where` restricts the rewrite to files that might match, `full` rewrites files
+    in the layout, too, `max_bytes` bounds the run, and `commit_every` commits after about so many bytes; sizes are
+    numbers of bytes or texts such as `64MB`. `runner` runs the work elsewhere than on Spark.
+    """
+    began = time.monotonic()
+    report = progress or _silent
+    report(Step("reading the table's metadata"))
+    job = _Job.of(table, by, layout, target_file_size, where=where, full=full, max_bytes=max_bytes)
+    groups = job.groups(_size(commit_every, "commit_every"))
+    run = new_run()
+    done, after = Done(), job.snapshot
+    if groups:
+        report(Step("starting Spark"))
+        running = nullcontext(runner) if runner is not None else spark_runner(spark, master, remote, conf)
+        with running as run_steps:
+            for number, paths in enumerate(groups):
+                steps = partial(_tell, report, number + 1, len(groups))
+                rewriter = Rewriter(job.table, job.layout, run, run_steps, steps, job.choose)
+                snapshot = job.snapshot if number == 0 else job.table.newest().snapshot()
+                done += rewriter.rewrite(snapshot, still_there(snapshot, paths), number)
+        report(Step("reading the table's metadata"))
+        after = job.table.newest().snapshot()
+    return Clustering(
+        table=job.snapshot.name,
+        format=job.snapshot.format,
+        layout=str(job.layout),
+        run=run,
+        versions=done.versions,
+        rows=done.rows,
+        removed_files=done.removed_files,
+        removed_bytes=done.removed_bytes,
+        added_files=done.added_files,
+        added_bytes=done.added_bytes,
+        files_before=len(job.snapshot.files),
+        files_after=len(after.files),
+        depths=tuple(depths(job.snapshot, after, job.layout)),
+        conflicts=done.conflicts,
+        seconds=time.monotonic() - began,
+    )
+
+
+def _silent(step: Step) -> None:
+    """Tell nobody."""
+
+
+def _tell(report: Progress, commit: int, commits: int, name: str, done: int = 0, total: int = 0) -> None:
+    report(Step(name, commit, commits, done, total))
+
+
+def plan_clustering(
+    table: Table | str,
+    *,
+    by: str | Sequence[str] | None = None,
+    layout: str | Layout | None = None,
+    target_file_size: int | str | None = None,
+    where: str | None = None,
+    full: bool = False,
+    max_bytes: int | str | None = None,
+    commit_every: int | str | None = None,
+) -> ClusteringPlan:
+    """Tell what `cluster` would do with the same arguments; nothing is written, and no Spark is started."""
+    job = _Job.of(table, by, layout, target_file_size, where=where, full=full, max_bytes=max_bytes)
+    groups = [still_there(job.snapshot, paths) for paths in job.groups(_size(commit_every, "commit_every"))]
+    rows = new_files = 0
+    new_bytes = seconds = 0.0
+    writing = job.table.writing(job.snapshot, layout=job.layout, run=new_run())
+    for files in groups:
+        scan = job.table.scan(job.snapshot, files)
+        placement, sizes = plan(scan, writing, physical(job.layout, scan))
+        count = sum(sizes.rows.values())
+        rows, new_files = rows + count, new_files + placement.files
+        new_bytes += count * sizes.row_bytes
+        seconds += count * sizes.row_seconds * OVERHEAD / (os.cpu_count() or 1)
+    chosen = [file for files in groups for file in files.tolist()]
+    return ClusteringPlan(
+        table=job.snapshot.name,
+        format=job.snapshot.format,
+        layout=str(job.layout),
+        files=len(chosen),
+        bytes=int(job.snapshot.files.sizes[chosen].sum()),
+        rows=rows,
+        partitions=len({*job.snapshot.files.partition[chosen].tolist()}),
+        commits=len(groups),
+        new_files=new_files,
+        new_bytes=round(new_bytes),
+        seconds=seconds,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """A checked request: everything that can be refused has been, and nothing is written yet."""
+
+    table: Rewritable
+    snapshot: Snapshot
+    layout: Layout
+    where: Bound | None
+    full: bool
+    most_bytes: int | None
+
+    @classmethod
+    def of(
+        cls,
+        table: Table | str,
+        by: str | Sequence[str] | None,
+        layout: str | Layout | None,
+        target_file_size: int | str | None,
+        *,
+        where: str | None,
+        full: bool,
+        max_bytes: int | str | None,
+    ) -> "_Job":
+        source = open_table(table) if isinstance(table, str) else table
+        snapshot = read_snapshot(source)
+        chosen = chosen_layout(snapshot, by, layout, _size(target_file_size, "target_file_size"))
+        refuse(snapshot, chosen)
+        if snapshot.blockers or not is_rewritable(source):
+            reasons = " ".join(snapshot.blockers)
+            raise TableError(f"{quoted(snapshot.name, limit=300)} can't be rewritten: {reasons}")
+        bound = None if where is None else bind_predicate(parse_where(where), snapshot.schema)
+        return cls(source, snapshot, chosen, bound, full, _size(max_bytes, "max_bytes"))
+
+    def choose(self, snapshot: Snapshot) -> Ints:
+        return choose(snapshot, self.layout, where=self.where, full=self.full)
+
+    def groups(self, every: int | None) -> list[list[str]]:
+        """Return the paths of the files of each commit."""
+        files = choose(self.snapshot, self.layout, where=self.where, full=self.full, most_bytes=self.most_bytes)
+        commits = in_commits(self.snapshot, files, self.layout, every)
+        return [self.snapshot.files.paths.take(commit).to_pylist() for commit in commits]
+
+
+def chosen_layout(
+    snapshot: Snapshot, by: str | Sequence[str] | None, layout: str | Layout | None, file_bytes: int | None
+) -> Layout:
+    """Return the layout that is asked for, else the one that the table records."""
+    if by is None and layout is None:
+        if snapshot.layout is None:
+            raise LayoutError(
+                f"{quoted(snapshot.name, limit=200)} records no layout: say which columns, as in --by ts,payload_id."
+            )
+        found = snapshot.layout
+    elif by is not None:
+        if isinstance(layout, Layout) or "(" in (layout or ""):
+            raise LayoutError(f"The layout {layout} names its columns already: leave out by={by!r}.")
+        found = Layout(layout or DEFAULT_KIND, (by,) if isinstance(by, str) else tuple(by))
+    elif isinstance(layout, Layout):
+        found = layout
+    else:
+        if layout in KINDS:
+            raise LayoutError(
+                f"Say which columns to cluster by: --by ts,payload_id, or --layout '{layout}(ts, payload_id)'."
+            )
+        found = Layout.parse(str(layout))
+    return found if file_bytes is None else replace(found, target_file_bytes=file_bytes)
+
+
+def refuse(snapshot: Snapshot, layout: Layout) -> None:
+    """Raise an error for columns that don't exist, have no order, or are the same in a whole partition."""
+    bind(snapshot.schema, [*layout.columns, *layout.bloom_columns])
+    constant = [name for name in layout.columns if name in snapshot.partitioning]
+    if constant:
+        raise ColumnError(
+            f"{quoted(constant[0])} partitions {quoted(snapshot.name, limit=200)}: it has one value in each partition, "
+            "and rows stay in theirs. Leave it out."
+        )
+
+
+def is_rewritable(table: Table) -> TypeGuard[Rewritable]:
+    """Tell whether a table's files can be replaced at all."""
+    return hasattr(table, "commit")
+
+
+def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDepth]:
+    """Compare how well each key column skips."""
+    for name in layout.columns:
+        read = [_lookup(snapshot, name) for snapshot in (before, after)]
+        if read[0] is not None and read[1] is not None:
+            yield KeyDepth(name, read[0], read[1])
+
+
+def _lookup(snapshot: Snapshot, name: str) -> float | None:
+    bounds = snapshot.files.bounds.get(name)
+    return None if bounds is None else depth_of(name, bounds, snapshot.files.rows).lookup_files
+
+
+def new_run() -> str:
+    """Name a run: when it began, and something that no other run has.
+
+    The name is part of a folder's, and must not begin with `_` or `.`: tools that look for orphans pass over those.
+    """
+    return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+
+def _size(value: int | str | None, name: str) -> int | None:
+    if value is None or isinstance(value, str):
+        return None if value is None else parse_size(value)
+    if value < 1:
+        raise ZonalError(f"{name}={value} is not a positive number of bytes.")
+    return value
+
+
+# --- Spark -----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def spark_runner(
+    spark: "SparkSession | None", master: str | None, remote: str | None, conf: Mapping[str, str] | None
+) -> Iterator[Runner]:
+    """Give what runs a rewrite on Spark, in the caller's session or in one that is stopped at the end."""
+    from zonal.spark.session import spark_session  # noqa: PLC0415 - pyspark is an extra
+
+    with spark_session(session=spark, master=master, remote=remote, conf=conf) as session:
+        from zonal.spark.job import run_job  # noqa: PLC0415
+
+        yield partial(run_job, session)

@@ -1,0 +1,226 @@
+"""A rewrite in place, from files to commit, and again for the parts that another writer changed meanwhile."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs
+
+from zonal.choosing import still_there
+from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError, quoted
+from zonal.files import UNKNOWN, Ints, Snapshot
+from zonal.layout import Layout
+from zonal.placing import Placement
+from zonal.rewrite import Rewrite, Scan, Tally, Writing, Written
+from zonal.sampling import plan
+from zonal.tables.table import Rewritable
+from zonal.worker.splits import Split, plan_splits
+
+ATTEMPTS = 5
+"""Times that a part of the table is rewritten, if other writers keep changing it."""
+_FIRST_PAUSE = 0.5
+
+Report = Callable[..., None]
+"""Hears the name of a step, and how many of how many tasks are done."""
+Runner = Callable[[Scan, Writing, Placement, Sequence[Split], Report], tuple[list[Tally], list[Written]]]
+"""Runs the two steps of `zonal.worker.tasks` on all splits: on Spark, or in this process."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was committed."""
+
+    versions: tuple[int, ...] = ()
+    removed_files: int = 0
+    removed_bytes: int = 0
+    added_files: int = 0
+    added_bytes: int = 0
+    rows: int = 0
+    conflicts: int = 0
+    """Attempts that another writer's commit made void, wholly or in part."""
+
+    def __add__(self, other: "Done") -> "Done":
+        return Done(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class Rewriter:
+    """Rewrites files of one table in one layout; every attempt has a folder of its own, named after the run."""
+
+    table: Rewritable
+    layout: Layout
+    run: str
+    runner: Runner
+    report: Report
+    choose: Callable[[Snapshot], Ints]
+    """The files of a snapshot that may be rewritten at all."""
+
+    def rewrite(self, snapshot: Snapshot, files: Ints, number: int = 0) -> Done:
+        """Replace these files; parts that other writers changed meanwhile are done again from their version."""
+        known = set(snapshot.files.paths.to_pylist())
+        mine = set(snapshot.files.paths.take(pa.array(files)).to_pylist())
+        done = Done()
+        for attempt in range(ATTEMPTS):
+            if not len(files):
+                return done
+            name = f"{self.run}-{number}" + (f"-{attempt}" if attempt else "")
+            new, lost = self._attempt(snapshot, files, name)
+            done += new
+            if not lost:
+                return done
+            time.sleep(_FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311 - spreads retries
+            snapshot = self.table.newest().snapshot()
+            files = self._again(snapshot, known, mine, lost)
+        raise ConflictError(
+            f"Other writers changed {quoted(snapshot.name)} during each of {ATTEMPTS} attempts: "
+            f"{len(done.versions)} commits are done, and the rest of the table is as they left it. "
+            "Try again when fewer jobs write, or rewrite less at a time with --where or --commit-every."
+        )
+
+    def _again(self, snapshot: Snapshot, known: set[str], mine: set[str], lost: Collection[str]) -> Ints:
+        """Choose what to do again in the lost partitions: what is left of our files, and what came in their place."""
+        paths = snapshot.files.paths.to_pylist()
+        parts = snapshot.files.partition
+        ours = f"-{self.run}-"
+        return np.array(
+            [
+                file
+                for file in self.choose(snapshot).tolist()
+                if snapshot.files.partitions[parts[file]] in lost
+                and (paths[file] in mine or (paths[file] not in known and ours not in paths[file]))
+            ],
+            np.int64,
+        )
+
+    def _attempt(self, snapshot: Snapshot, files: Ints, name: str) -> tuple[Done, set[str]]:
+        """Rewrite the files once; return what was committed, and the labels of partitions that were not."""
+        table = self.table.newest()
+        writing = table.writing(snapshot, layout=self.layout, run=name)
+        kept: set[str] = set()
+        try:
+            self.report("sampling")
+            scan = table.scan(snapshot, files)
+            placement, _ = plan(scan, writing, physical(self.layout, scan))
+            self.report("rewriting")
+            tallies, written = self.runner(
+                scan, writing, placement, plan_splits(scan.sources, placement.files), self.report
+            )
+            check_rows(snapshot, scan, tallies, written)
+            self.report("committing")
+            rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name)
+            done, kept, lost = _commit(table, rewrite)
+        except CommitUnknownError:
+            raise  # the new files may be part of the table by now
+        except BaseException:
+            sweep(writing, ())
+            raise
+        sweep(writing, kept)
+        return done, lost
+
+
+def _commit(table: Rewritable, rewrite: Rewrite) -> tuple[Done, set[str], set[str]]:
+    """Commit what can be; return it, the paths of files that are the table's now, and the partitions that were lost."""
+    lost: set[str] = set()
+    conflicts = 0
+    files = rewrite.base.files
+    while rewrite.removed.size:
+        try:
+            version = table.commit(rewrite)
+        except ConflictError as error:  # noqa: PERF203 - each turn has less to commit
+            conflicts += 1
+            parts = _partitions_of(rewrite, error.paths)
+            lost |= {files.partitions[part] for part in parts}
+            rewrite = _without(rewrite, parts)
+        else:
+            return _done(rewrite, version, conflicts), {file.path for file in rewrite.added}, lost
+    return Done(conflicts=conflicts), set(), lost
+
+
+def _partitions_of(rewrite: Rewrite, paths: Collection[str]) -> set[int]:
+    """Return the partitions of files that can't be replaced; all of them if the error names none."""
+    removed = rewrite.removed
+    if paths:
+        found = still_there(rewrite.base, list(paths))
+        removed = np.intersect1d(removed, found)
+        if not len(removed):
+            raise TableError(f"A conflict in {quoted(rewrite.base.name)} names files that were not to be replaced.")
+    return set(rewrite.base.files.partition[removed].tolist())
+
+
+def _without(rewrite: Rewrite, parts: set[int]) -> Rewrite:
+    of = rewrite.base.files.partition[rewrite.removed]
+    return replace(
+        rewrite,
+        removed=rewrite.removed[~np.isin(of, list(parts))],
+        added=tuple(file for file in rewrite.added if file.partition not in parts),
+    )
+
+
+def _done(rewrite: Rewrite, version: int, conflicts: int) -> Done:
+    return Done(
+        versions=(version,),
+        removed_files=len(rewrite.removed),
+        removed_bytes=int(rewrite.base.files.sizes[rewrite.removed].sum()),
+        added_files=len(rewrite.added),
+        added_bytes=sum(file.size for file in rewrite.added),
+        rows=sum(file.rows for file in rewrite.added),
+        conflicts=conflicts,
+    )
+
+
+def physical(layout: Layout, scan: Scan) -> Layout:
+    """Name the layout's columns as the scan reads them."""
+    return replace(layout, columns=tuple(scan.columns[name] for name in layout.columns), bloom_columns=())
+
+
+def check_rows(snapshot: Snapshot, scan: Scan, tallies: Sequence[Tally], written: Sequence[Written]) -> None:
+    """Refuse to go on unless every row that was there, and none other, is in the new files."""
+    read, live = Counter[int](), Counter[int]()
+    for tally in tallies:
+        read[tally.source] += tally.read
+        live[tally.source] += tally.live
+    passed, stored = Counter[int](), Counter[int]()
+    for source in scan.sources:
+        deleted = source.vector.rows if source.vector is not None else 0
+        simple = not source.position_deletes and not source.equality_deletes
+        if source.rows != UNKNOWN and read[source.number] != source.rows:
+            raise _wrong(snapshot, source.path, f"{read[source.number]:,} of {source.rows:,} rows were read")
+        if simple and read[source.number] - live[source.number] != deleted:
+            gone = read[source.number] - live[source.number]
+            raise _wrong(snapshot, source.path, f"{gone:,} rows were left out, and {deleted:,} are deleted")
+        passed[source.partition] += live[source.number]
+    for file in written:
+        stored[file.partition] += file.rows
+    for part in {*passed, *stored}:
+        if passed[part] != stored[part]:
+            name = snapshot.files.partitions[part] or "the table"
+            raise _wrong(snapshot, name, f"{passed[part]:,} rows were read and {stored[part]:,} written")
+
+
+def _wrong(snapshot: Snapshot, where: str, what: str) -> ZonalError:
+    return ZonalError(
+        f"Rows don't add up in {quoted(snapshot.name, limit=200)}, {quoted(where, limit=200)}: {what}. Nothing was "
+        "committed, and the table is as it was. Please report this."
+    )
+
+
+def sweep(writing: Writing, kept: Collection[str]) -> None:
+    """Remove what a run left in its own folder: all files but those that are the table's now.
+
+    What can't be removed stays, and harms nobody: no table refers to it.
+    """
+    filesystem, folder = writing.storage.locate(writing.folder)
+    keep = {writing.storage.locate(path)[1] for path in kept}
+    with suppress(OSError):
+        if not keep:
+            filesystem.delete_dir(folder)
+            return
+        for info in filesystem.get_file_info(pa.fs.FileSelector(folder, recursive=True, allow_not_found=True)):
+            if info.is_file and info.path not in keep:
+                with suppress(OSError):
+                    filesystem.delete_file(info.path)

@@ -1,0 +1,34 @@
+"""What was read and may be asked for again, up to a limit."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Cache(Generic[Key, Value]):
+    """The values that were used last; their weights together stay within the limit, but for a single larger one."""
+
+    def __init__(self, limit: int, weight: Callable[[Value], int] = lambda _: 1) -> None:
+        self._limit = limit
+        self._weight = weight
+        self._total = 0
+        self._values: dict[Key, tuple[Value, int]] = {}
+
+    def peek(self, key: Key) -> Value | None:
+        """Return the value of a key if it is there."""
+        return self._values[key][0] if key in self._values else None
+
+    def get(self, key: Key, make: Callable[[], Value]) -> Value:
+        """Return the value of a key, made now if it isn't there."""
+        if key in self._values:
+            self._values[key] = self._values.pop(key)  # the newest is the last
+            return self._values[key][0]
+        value = make()
+        weight = self._weight(value)
+        self._values[key] = value, weight
+        self._total += weight
+        while self._total > self._limit and len(self._values) > 1:
+            self._total -= self._values.pop(next(iter(self._values)))[1]
+        return value

@@ -1,0 +1,91 @@
+"""Parquet files of a table, open for reading: single columns of single row groups, and errors that name the file."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from zonal.storage import Storage
+from zonal.worker.problem import FileError, naming
+from zonal.worker.projection import FileSchema, leaf_count
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """The size of a row group, from the footer."""
+
+    rows: int
+    size: int
+    """Bytes in the file, compressed."""
+
+
+class DataFile:
+    """A Parquet file that is open; the footer is parsed once, and may be handed to the next `DataFile`."""
+
+    def __init__(self, path: str, file: pq.ParquetFile) -> None:
+        self.path = path
+        self.footer: pq.FileMetaData = file.metadata
+        self._file = file
+        fields = file.schema_arrow
+        if sum(leaf_count(field.type) for field in fields) != self.footer.num_columns:
+            raise FileError("its columns can't be told apart")
+        leaves = range(self.footer.num_columns)
+        self.schema = FileSchema(fields, frozenset(leaf for leaf in leaves if _is_zoneless(file.schema.column(leaf))))
+        groups = [self.footer.row_group(i).num_rows for i in range(self.footer.num_row_groups)]
+        if min(groups, default=0) < 0 or sum(groups) != self.footer.num_rows:
+            raise FileError(f"its row groups have {sum(groups):,} rows, but its footer says {self.footer.num_rows:,}")
+        self.group_rows: tuple[int, ...] = tuple(groups)
+
+    def row_groups(self) -> list[RowGroup]:
+        """Return the size of each row group."""
+        groups = [self.footer.row_group(i) for i in range(self.footer.num_row_groups)]
+        return [
+            RowGroup(group.num_rows, sum(group.column(i).total_compressed_size for i in range(group.num_columns)))
+            for group in groups
+        ]
+
+    def read(self, row_group: int, fields: Sequence[int]) -> pa.Table:
+        """Return these top-level fields of a row group, in the file's order."""
+        # By number: `ParquetFile.read_row_group` goes by dotted names, and a name may have dots itself.
+        leaves = [leaf for field in fields for leaf in self.schema.leaves(field)]
+        data = self._file.reader.read_row_group(row_group, column_indices=leaves, use_threads=False)
+        expected = self.group_rows[row_group]
+        if data.num_rows != expected:
+            raise FileError(f"row group {row_group} has {data.num_rows:,} rows, but its footer says {expected:,}")
+        return data
+
+
+@contextmanager
+def open_parquet(storage: Storage, path: str, footer: pq.FileMetaData | None = None) -> Iterator[DataFile]:
+    """Open a Parquet file for as long as the context lasts; what goes wrong there is a `TableError` that names it."""
+    with naming(path):
+        filesystem, inside = storage.locate(path)
+        with filesystem.open_input_file(inside) as source:
+            file = pq.ParquetFile(
+                source,
+                metadata=footer,
+                coerce_int96_timestamp_unit="us",  # as nanoseconds, years from 2262 on overflow
+                pre_buffer=not isinstance(filesystem, pa.fs.LocalFileSystem),  # joins small requests to object stores
+                page_checksum_verification=True,  # or damaged values would get a good checksum in the new file
+            )
+            try:
+                yield DataFile(path, file)
+            finally:
+                with suppress(OSError, pa.ArrowException):
+                    file.close()
+
+
+def _is_zoneless(column: pq.ColumnSchema) -> bool:
+    """Tell whether a column holds timestamps of which Parquet doesn't say if they are adjusted to UTC.
+
+    Before the logical type TIMESTAMP came (format 2.6), writers had INT96 and the converted types.
+    """
+    if column.physical_type == "INT96":
+        return True
+    if column.physical_type != "INT64" or column.logical_type.type != "TIMESTAMP":
+        return False
+    return bool(json.loads(column.logical_type.to_json()).get("is_from_converted_type"))

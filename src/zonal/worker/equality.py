@@ -1,0 +1,177 @@
+"""Iceberg's equality deletes: rows that are equal to a row of a delete file in some columns, and null equals null."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from zonal.columns import leaf
+from zonal.errors import TableError, quoted
+from zonal.files import Ints
+from zonal.rewrite import EqualityDelete, Reading, Source
+from zonal.storage import Storage
+from zonal.worker.cache import Cache
+from zonal.worker.datafile import open_parquet
+from zonal.worker.problem import FileError
+from zonal.worker.projection import field_id, project
+
+_CACHED_BYTES = 64 << 20
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class _Keys:
+    """Deleted keys, made for look-ups.
+
+    The values of each column have numbers. A key of several columns is numbered from left to right: the number of its
+    beginning and that of the next value make one number, which is looked up among those of the deleted keys.
+    """
+
+    values: tuple[pa.Array, ...]
+    """Distinct values of each column, among them null."""
+    pairs: tuple[Ints, ...]
+    """Distinct numbers of the deleted keys up to each column from the second on, ascending."""
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in (*self.values, *self.pairs))
+
+
+class EqualityDeletes:
+    """Finds rows that equality deletes remove; keeps the keys that it read, within a limit."""
+
+    def __init__(self, reading: Reading, storage: Storage) -> None:
+        self._reading = reading
+        self._storage = storage
+        self._keys: Cache[tuple[tuple[int, ...], tuple[str, ...]], _Keys] = Cache(_CACHED_BYTES, lambda k: k.nbytes)
+
+    def columns(self, source: Source) -> list[str]:
+        """Return the top-level columns that must be read to find the deleted rows of a file."""
+        ids = {number for delete in source.equality_deletes for number in delete.field_ids}
+        for delete in source.equality_deletes:
+            self._check(delete)
+        return [field.name for field in self._reading.schema if _paths([field], ids)]
+
+    def deleted(self, source: Source, data: pa.Table) -> Mask | None:
+        """Tell of each row whether it is deleted; None where no row can be."""
+        together: dict[tuple[int, ...], list[str]] = {}
+        for delete in source.equality_deletes:
+            together.setdefault(tuple(sorted(set(delete.field_ids))), []).append(delete.location)
+        gone: Mask | None = None
+        for ids, locations in together.items():
+            # Streaming writers leave thousands of small delete files: one look-up serves them all.
+            keys = self._keys.get((ids, tuple(locations)), partial(self._read, ids, locations))
+            found = _found(keys, _key_columns(data, ids))
+            gone = found if gone is None else gone | found
+        return gone
+
+    def _check(self, delete: EqualityDelete) -> None:
+        known = _paths(list(self._reading.schema), set(delete.field_ids))
+        unknown = sorted(set(delete.field_ids) - set(known))
+        if unknown or not delete.field_ids:
+            what = f"the field ids {unknown}, which are no columns of the table" if unknown else "no columns"
+            raise TableError(f"The equality deletes in {quoted(delete.location, limit=300)} go by {what}.")
+
+    def _read(self, ids: tuple[int, ...], locations: Sequence[str]) -> _Keys:
+        wanted = pa.schema([field for whole in self._reading.schema if (field := _pruned(whole, set(ids)))])
+        parts = [self._read_file(location, wanted, ids) for location in locations]
+        columns = [pa.chunked_array(c for part in parts for c in part[i].chunks) for i in range(len(ids))]
+        return _numbered(columns)
+
+    def _read_file(self, location: str, wanted: pa.Schema, ids: tuple[int, ...]) -> list[pa.ChunkedArray]:
+        with open_parquet(self._storage, location) as file:
+            projection = project(wanted, file.schema, self._reading, complete=True)
+            groups = [
+                projection.apply(file.read(number, projection.sources), rows)
+                for number, rows in enumerate(file.group_rows)
+            ]
+            return _key_columns(pa.concat_tables([wanted.empty_table(), *groups]), ids)
+
+
+def _paths(fields: Sequence[pa.Field], ids: set[int], before: tuple[int, ...] = ()) -> dict[int, tuple[int, ...]]:
+    """Return the path of positions of each id that is a column or a field of structs; list elements are no keys."""
+    found: dict[int, tuple[int, ...]] = {}
+    for position, field in enumerate(fields):
+        path = (*before, position)
+        if (number := field_id(field)) in ids and number is not None:
+            found[number] = path
+        if types.is_struct(field.type):
+            found |= _paths(list(field.type), ids, path)
+    return found
+
+
+def _pruned(field: pa.Field, ids: set[int]) -> pa.Field | None:
+    """Return the field with only the struct fields that are or hold one of the ids."""
+    if field_id(field) in ids:
+        return field
+    if not types.is_struct(field.type):
+        return None
+    children = [child for whole in field.type if (child := _pruned(whole, ids))]
+    return field.with_type(pa.struct(children)) if children else None
+
+
+def _key_columns(data: pa.Table, ids: Sequence[int]) -> list[pa.ChunkedArray]:
+    paths = _paths(list(data.schema), set(ids))
+    return [_comparable(leaf(data, paths[number]), number) for number in ids]
+
+
+def _comparable(column: pa.ChunkedArray, number: int) -> pa.ChunkedArray:
+    """Return values that are equal iff Iceberg takes them for equal, of a type that can be looked up.
+
+    Java compares floating-point numbers with `Float.compare`: NaN equals NaN, -0.0 doesn't equal 0.0.
+    """
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _comparable(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type), number)
+    if types.is_nested(kind):
+        raise FileError(f"equality deletes go by the field id {number}, but {kind} can't be compared")
+    if types.is_floating(kind):
+        bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[kind.bit_width]
+        nan = np.array(np.nan, kind.to_pandas_dtype())
+        chunks = []
+        for chunk in column.chunks:
+            values = chunk.fill_null(0).to_numpy(zero_copy_only=False)
+            plain = np.where(np.isnan(values), nan, values).view(bits.to_pandas_dtype())
+            chunks.append(pa.array(plain, bits, mask=chunk.is_null().to_numpy(zero_copy_only=False)))
+        return pa.chunked_array(chunks, bits)
+    if types.is_decimal32(kind) or types.is_decimal64(kind):
+        return column.cast(pa.decimal128(kind.precision, kind.scale))
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return column.cast(pa.large_string() if types.is_string_view(kind) else pa.large_binary())
+    return column
+
+
+def _numbered(columns: Sequence[pa.ChunkedArray]) -> _Keys:
+    values = [pc.unique(column) for column in columns]
+    code = _codes(columns[0], values[0])
+    pairs = []
+    for column, distinct in zip(columns[1:], values[1:], strict=True):
+        joined = code * len(distinct) + _codes(column, distinct)
+        known, code = np.unique(joined, return_inverse=True)
+        pairs.append(known)
+    return _Keys(tuple(values), tuple(pairs))
+
+
+def _found(keys: _Keys, columns: Sequence[pa.ChunkedArray]) -> Mask:
+    """Tell of each row whether its key is one of the deleted."""
+    code = _codes(columns[0], keys.values[0])
+    for column, distinct, known in zip(columns[1:], keys.values[1:], keys.pairs, strict=True):
+        right = _codes(column, distinct)
+        joined = np.where((code < 0) | (right < 0), -1, code * len(distinct) + right)
+        at = np.searchsorted(known, joined)
+        hit = at < len(known)
+        hit[hit] = known[at[hit]] == joined[hit]
+        code = np.where(hit, at, -1)
+    return code >= 0
+
+
+def _codes(column: pa.ChunkedArray, distinct: pa.Array) -> Ints:
+    """Return the number of each value, or -1; a null is looked up like a value."""
+    numbers = pc.index_in(column, value_set=distinct).fill_null(-1)
+    return np.asarray(numbers, np.int64)

@@ -1,0 +1,83 @@
+"""Rows on their way from the worker that read them to the one that writes them: Arrow messages, one a piece.
+
+Spark's shuffle then carries a few large binary values instead of rows. A payload is a record batch message of Arrow's
+IPC format without the schema, which both sides know; its first columns are the rows' key words.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from zonal.files import Ints
+from zonal.order import stable_order
+from zonal.placing import Pieces
+from zonal.rows import take_rows
+from zonal.words import U64
+
+COLUMNS = "task int, piece int, rows int, payload binary"
+"""What travels, in Spark's words; a negative piece is a tally."""
+TALLY = -1
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+class _Place(NamedTuple):
+    """A message in a stream."""
+
+    piece: int
+    rows: int
+    start: int
+    end: int
+
+
+def payload_schema(schema: pa.Schema, words: int) -> pa.Schema:
+    """Return the schema of payloads: key words, then the rows' columns."""
+    keys = [pa.field(f"key {number}", pa.uint64(), nullable=False) for number in range(words)]
+    return pa.schema([*keys, *schema])
+
+
+def encode(data: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: Ints) -> pa.RecordBatch:
+    """Return a record a piece, in order of their numbers; the rows in a payload are in key order."""
+    order = stable_order([pieces.astype(np.uint64), *words] if len(np.unique(pieces)) > 1 else words)
+    placed = pieces[order]
+    starts = np.flatnonzero(np.append(True, placed[1:] != placed[:-1]))
+    ends = np.append(starts[1:], len(placed))
+    taken = take_rows(data, order)
+    keys = [pa.array(word[order]) for word in words]
+    schema = payload_schema(data.schema, len(words))
+    whole = pa.Table.from_arrays([*keys, *taken.columns], schema=schema)
+    sink = pa.BufferOutputStream()
+    places: list[_Place] = []
+    with pa.ipc.new_stream(sink, schema, options=_OPTIONS) as stream:
+        stream.write_batch(pa.RecordBatch.from_pylist([], schema=schema))  # the schema goes out with the first batch
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            before = sink.tell()
+            for batch in whole.slice(start, end - start).combine_chunks().to_batches():
+                stream.write_batch(batch)
+                places.append(_Place(int(placed[start]), batch.num_rows, before, sink.tell()))
+                before = sink.tell()
+    return _records(sink.getvalue(), places, task_of_piece)
+
+
+def _records(buffer: pa.Buffer, places: Sequence[_Place], task_of_piece: Ints) -> pa.RecordBatch:
+    """Cut the stream into its messages without copying: they lie one behind the other."""
+    offsets = np.array([*(place.start for place in places), places[-1].end], np.int32)
+    pieces = np.array([place.piece for place in places], np.int32)
+    payloads = pa.Array.from_buffers(pa.binary(), len(places), [None, pa.py_buffer(offsets), buffer])
+    return records(task_of_piece[pieces], pieces, [place.rows for place in places], payloads)
+
+
+def records(tasks: Ints, pieces: Pieces, rows: Sequence[int], payloads: pa.Array) -> pa.RecordBatch:
+    """Join columns to what travels."""
+    columns = [pa.array(tasks, pa.int32()), pa.array(pieces, pa.int32()), pa.array(rows, pa.int32()), payloads]
+    return pa.RecordBatch.from_arrays(columns, names=["task", "piece", "rows", "payload"])
+
+
+def decode(payloads: Sequence[pa.Buffer], schema: pa.Schema, words: int) -> tuple[list[U64], pa.Table]:
+    """Return the key words and the rows of one piece; `schema` is that of the payloads."""
+    batches = [pa.ipc.read_record_batch(pa.ipc.read_message(payload), schema) for payload in payloads]
+    whole = pa.Table.from_batches(batches, schema=schema)
+    keys: list[U64] = [whole.column(number).to_numpy() for number in range(words)]
+    return keys, whole.select(range(words, len(schema)))

@@ -1,0 +1,25 @@
+"""What is wrong with a file, told where it is found, and named where the file's name is known."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from zonal.errors import TableError, quoted
+
+
+class FileError(TableError):
+    """Something is wrong with a file; its message doesn't name the file yet and has no full stop."""
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Turn what goes wrong with a file into a `TableError` that names it; one that is complete stays as it is."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise TableError(f"The file {quoted(path, limit=300)} doesn't exist.") from None
+    except FileError as error:
+        raise TableError(f"Can't read the file {quoted(path, limit=300)}: {error}.") from None
+    except (OSError, pa.ArrowException) as error:
+        raise TableError(f"Can't read the file {quoted(path, limit=300)}: {str(error).rstrip('.')}.") from error

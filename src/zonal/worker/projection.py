@@ -1,0 +1,346 @@
+"""From the schema that a file was written with to the one that rows are wanted in, worked out once a file schema.
+
+Fields are found by id or by name at every level; types are converted where that changes no value (`promotion`); what
+a file lacks is its default or null. Columns that are stored as they are wanted pass through without a copy.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyarrow import types
+
+from zonal.errors import quoted
+from zonal.rewrite import FIELD_ID, Reading
+from zonal.worker.problem import FileError
+from zonal.worker.promotion import Convert, promotion, same
+
+Fill: TypeAlias = Callable[[int], pa.Array]
+"""So many values of a field that the file doesn't have."""
+
+
+@dataclass(frozen=True, eq=False)
+class FileSchema:
+    """A file's schema, and what Arrow types don't tell of it."""
+
+    fields: pa.Schema
+    zoneless: frozenset[int] = frozenset()
+    """Numbers of the leaves with timestamps of which the file can't say whether they are adjusted to UTC."""
+
+    def leaves(self, position: int) -> range:
+        """Return the numbers of the Parquet columns below a top-level field."""
+        return range(self._starts[position], self._starts[position + 1])
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate((leaf_count(field.type) for field in self.fields), initial=0))
+
+    def equals(self, other: "FileSchema") -> bool:
+        """Tell whether one projection serves both."""
+        return self.zoneless == other.zoneless and self.fields.equals(other.fields, check_metadata=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A wanted column: where it is in what was read, or how it is filled."""
+
+    source: int | None
+    convert: Convert
+    fill: Fill
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """How rows of files with one schema become rows of another."""
+
+    schema: pa.Schema
+    sources: tuple[int, ...]
+    """Positions of the file's top-level fields that must be read, ascending."""
+    _columns: tuple[_Column, ...]
+
+    def apply(self, data: pa.Table, rows: int) -> pa.Table:
+        """Return the wanted columns; `data` has `rows` rows and those of the file's columns that `sources` names."""
+        columns = [
+            pa.chunked_array([column.fill(rows)], field.type)
+            if column.source is None
+            else _converted(data.column(column.source), column.convert, field.type)
+            for field, column in zip(self.schema, self._columns, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+
+def project(wanted: pa.Schema, file: FileSchema, reading: Reading, *, complete: bool = False) -> Projection:
+    """Return how rows of a file become rows of `wanted`, some of the columns of the reading schema.
+
+    With `complete` the file must have them all. A `FileError` says what can't be read.
+    """
+    finder = _Finder(file, reading, complete)
+    everything = finder.matches(list(reading.schema), list(file.fields), "")
+    if finder.nameless and not everything and len(reading.schema):
+        raise FileError("it has no field ids, and the table's name mapping names none of its columns")
+    found = {field.name: everything.get(i) for i, field in enumerate(reading.schema)}
+    sources = tuple(sorted({at for field in wanted if (at := found.get(field.name)) is not None}))
+    columns = []
+    for field in wanted:
+        at = found.get(field.name)
+        if at is None:
+            columns.append(_Column(None, same, finder.filling(field, field.name)))
+        else:
+            convert = finder.conversion(field, file.fields.field(at), file.leaves(at).start, field.name)
+            columns.append(_Column(sources.index(at), convert, pa.nulls))
+    return Projection(wanted, sources, tuple(columns))
+
+
+def leaf_count(kind: pa.DataType) -> int:
+    """Return how many Parquet columns store a type."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return leaf_count(kind.storage_type)
+    return sum(leaf_count(kind.field(i).type) for i in range(kind.num_fields)) if kind.num_fields else 1
+
+
+def field_id(field: pa.Field) -> int | None:
+    """Return a field's id, if it has one."""
+    text = (field.metadata or {}).get(FIELD_ID)
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        raise FileError(f"the id of field {quoted(field.name)} is no number") from None
+
+
+def converted_scalar(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
+    """Return a value as one of this type, by the rules for files."""
+    convert = promotion(value.type, kind)
+    if convert is None:
+        raise FileError(f"a value of type {value.type} can't be read as {kind}")
+    return convert(pa.repeat(value, 1))[0]
+
+
+class _Finder:
+    """Finds the fields of a table in one file."""
+
+    def __init__(self, file: FileSchema, reading: Reading, complete: bool) -> None:
+        self._file = file
+        self._reading = reading
+        self._complete = complete
+        has_ids = any(field_id(field) is not None for field in _fields_of(file.fields))
+        self.nameless = reading.by_id and not has_ids
+        """The table goes by ids, but this file has none: the name mapping's names lead to its columns."""
+        if self.nameless and not reading.aliases:
+            raise FileError("it has no field ids, and the table has no name mapping to read it by name")
+
+    def matches(self, wanted: Sequence[pa.Field], have: Sequence[pa.Field], path: str) -> dict[int, int]:
+        """Return the position in the file of each wanted field that it has."""
+        if self._reading.by_id and not self.nameless:
+            return _match_by_id(wanted, have, path)
+        if self.nameless:
+            known = self._reading.aliases
+            names = [known.get(number, ()) if (number := field_id(field)) is not None else () for field in wanted]
+            return _match_by_name(names, have, path)
+        return _with_other_case(_match_by_name([(field.name,) for field in wanted], have, path), wanted, have, path)
+
+    def filling(self, field: pa.Field, path: str) -> Fill:
+        """Return what stands for a field that the file doesn't have."""
+        if self._complete:
+            raise FileError(f"it lacks the column {quoted(path)}")
+        number = field_id(field) if self._reading.by_id else None
+        default = None if number is None else self._reading.defaults.get(number)
+        if default is not None and default.is_valid:
+            value = converted_scalar(default, field.type)
+            return lambda rows: pa.repeat(value, rows)
+        if not field.nullable:
+            raise FileError(f"it lacks the required column {quoted(path)}, which has no default value")
+        return lambda rows: pa.nulls(rows, field.type)
+
+    def conversion(self, want: pa.Field, have: pa.Field, leaf: int, path: str) -> Convert:
+        """Return how a field of the file becomes the wanted one; `leaf` is the first Parquet column below it."""
+        convert = self._by_type(want, have, leaf, path)
+        if want.nullable or not have.nullable:
+            return convert
+        return _refusing_nulls(convert, path)
+
+    def _by_type(self, want: pa.Field, have: pa.Field, leaf: int, path: str) -> Convert:
+        kind, stored = want.type, have.type
+        if types.is_struct(kind) and isinstance(stored, pa.BaseExtensionType):
+            # Such as a variant, which is a struct of two binary columns.
+            below = self._by_type(want, have.with_type(stored.storage_type), leaf, path)
+            return lambda array: below(array.storage)
+        if types.is_struct(kind) and types.is_struct(stored):
+            return self._struct(kind, stored, leaf, path)
+        if types.is_map(kind) and types.is_map(stored):
+            return self._map(kind, stored, leaf, path)
+        if _is_list(kind) and _is_list(stored):
+            return self._list(kind, stored, leaf, path)
+        convert = None
+        if not (types.is_nested(kind) or types.is_nested(stored)):
+            convert = promotion(stored, kind, zoneless=leaf in self._file.zoneless)
+        if convert is None:
+            raise FileError(f"column {quoted(path)} is {_short(stored)}, which can't be read as {_short(kind)}")
+        return same if convert is same else _explaining(convert, stored, kind, path)
+
+    def _struct(self, want: pa.StructType, have: pa.StructType, leaf: int, path: str) -> Convert:
+        wanted, stored = list(want), list(have)
+        at = self.matches(wanted, stored, path)
+        starts = list(accumulate((leaf_count(field.type) for field in stored), initial=leaf))
+        children = []
+        for i, field in enumerate(wanted):
+            below = f"{path}.{field.name}"
+            if (j := at.get(i)) is None:
+                children.append(_Column(None, same, self.filling(field, below)))
+            else:
+                # Whether a required field has nulls can be told only beside its parent's nulls.
+                children.append(_Column(j, self._by_type(field, stored[j], starts[j], below), pa.nulls))
+        unchanged = all(child.source == i and child.convert is same for i, child in enumerate(children))
+        if unchanged and have.equals(want):
+            return same
+        return lambda array: _rebuilt_struct(array, want, children, path)
+
+    def _list(self, want: pa.DataType, have: pa.DataType, leaf: int, path: str) -> Convert:
+        self._same_id(want.value_field, have.value_field, path)
+        element = self.conversion(want.value_field, have.value_field, leaf, f"{path}.element")
+        if element is same and have.equals(want):
+            return same
+        plain = pa.list_(have.value_field)
+        target = pa.list_(want.value_field)
+
+        def convert(array: pa.Array) -> pa.Array:
+            lists = array if types.is_list(array.type) else array.cast(plain)
+            rebuilt = _with_values(lists, target, element(lists.values))
+            return rebuilt if types.is_list(want) else rebuilt.cast(want)
+
+        return convert
+
+    def _map(self, want: pa.MapType, have: pa.MapType, leaf: int, path: str) -> Convert:
+        self._same_id(want.key_field, have.key_field, path)
+        self._same_id(want.item_field, have.item_field, path)
+        key = self.conversion(want.key_field, have.key_field, leaf, f"{path}.key")
+        after = leaf + leaf_count(have.key_type)
+        item = self.conversion(want.item_field, have.item_field, after, f"{path}.value")
+        if key is same and item is same and have.equals(want):
+            return same
+        fields = [want.key_field, want.item_field]
+
+        def convert(array: pa.MapArray) -> pa.Array:
+            entries = array.values
+            pairs = [key(entries.field(0)), item(entries.field(1))]
+            return _with_values(array, want, pa.StructArray.from_arrays(pairs, fields=fields))
+
+        return convert
+
+    def _same_id(self, want: pa.Field, have: pa.Field, path: str) -> None:
+        """Refuse elements with another id than the wanted; without any, their place says what they are."""
+        if not self._reading.by_id or self.nameless:
+            return
+        stored, wanted = field_id(have), field_id(want)
+        if stored is not None and wanted is not None and stored != wanted:
+            raise FileError(f"the elements of column {quoted(path)} have the field id {stored} instead of {wanted}")
+
+
+def _match_by_id(wanted: Sequence[pa.Field], have: Sequence[pa.Field], path: str) -> dict[int, int]:
+    positions: dict[int, int] = {}
+    for position, field in enumerate(have):
+        if (number := field_id(field)) is not None and positions.setdefault(number, position) != position:
+            raise FileError(f"it has the field id {number} twice{_inside(path)}")
+    numbers = {i: field_id(field) for i, field in enumerate(wanted)}
+    for i, number in numbers.items():
+        if number is None:
+            raise FileError(f"the table's column {quoted(wanted[i].name)}{_inside(path)} has no field id")
+    return {i: positions[number] for i, number in numbers.items() if number in positions}
+
+
+def _match_by_name(names: Sequence[Sequence[str]], have: Sequence[pa.Field], path: str) -> dict[int, int]:
+    """Return the position of each field that has one of the names given for it; only one may have."""
+    found: dict[int, int] = {}
+    for i, any_of in enumerate(names):
+        positions = [position for position, field in enumerate(have) if field.name in any_of]
+        if len(positions) > 1:
+            either = ", ".join(quoted(have[position].name) for position in positions)
+            raise FileError(f"it has several columns that one name stands for{_inside(path)}: {either}")
+        if positions:
+            found[i] = positions[0]
+    return found
+
+
+def _with_other_case(
+    found: Mapping[int, int], wanted: Sequence[pa.Field], have: Sequence[pa.Field], path: str
+) -> dict[int, int]:
+    """Add the fields whose names differ only in case: Delta's and Hive's names are case-insensitive."""
+    free = [position for position in range(len(have)) if position not in set(found.values())]
+    added = dict(found)
+    for i, field in enumerate(wanted):
+        near = [position for position in free if have[position].name.casefold() == field.name.casefold()]
+        if i in found or not near:
+            continue
+        if len(near) > 1 or near[0] in added.values():
+            raise FileError(f"it has no column {quoted(field.name)}{_inside(path)}, and several that differ in case")
+        added[i] = near[0]
+    return added
+
+
+def _converted(column: pa.ChunkedArray, convert: Convert, kind: pa.DataType) -> pa.ChunkedArray:
+    return column if convert is same else pa.chunked_array([convert(chunk) for chunk in column.chunks], kind)
+
+
+def _rebuilt_struct(array: pa.Array, kind: pa.StructType, children: Sequence[_Column], path: str) -> pa.Array:
+    # With a null struct its children are null, too: so whatever is null below is seen to be no required value.
+    stored = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
+    built = []
+    for column, field in zip(children, kind, strict=True):
+        child = column.fill(len(array)) if column.source is None else column.convert(stored[column.source])
+        if not field.nullable and child.null_count > array.null_count:
+            raise FileError(f"the required column {quoted(f'{path}.{field.name}')} has nulls")
+        built.append(child)
+    valid = array.buffers()[0] if array.offset == 0 else None
+    if array.null_count and valid is None:
+        valid = array.is_valid().buffers()[1]
+    valid = valid if array.null_count else None
+    return pa.Array.from_buffers(kind, len(array), [valid], array.null_count, children=built)
+
+
+def _with_values(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
+    """Return the same lists of other values; offsets and nulls are shared."""
+    valid, offsets = array.buffers()[:2]
+    return pa.Array.from_buffers(kind, len(array), [valid, offsets], array.null_count, array.offset, [values])
+
+
+def _refusing_nulls(convert: Convert, path: str) -> Convert:
+    def checked(array: pa.Array) -> pa.Array:
+        if array.null_count:
+            raise FileError(f"the required column {quoted(path)} has nulls")
+        return convert(array)
+
+    return checked
+
+
+def _explaining(convert: Convert, have: pa.DataType, want: pa.DataType, path: str) -> Convert:
+    def explained(array: pa.Array) -> pa.Array:
+        try:
+            return convert(array)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            message = f"column {quoted(path)} is {_short(have)} and can't be read as {_short(want)}: {error}"
+            raise FileError(message) from None
+
+    return explained
+
+
+def _fields_of(fields: pa.Schema | pa.DataType) -> Iterator[pa.Field]:
+    """Yield the fields of a schema or a type, and all below them."""
+    count = len(fields) if isinstance(fields, pa.Schema) else fields.num_fields
+    for field in (fields.field(i) for i in range(count)):
+        yield field
+        yield from _fields_of(field.type)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    kinds = (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)
+    return isinstance(kind, kinds)
+
+
+def _inside(path: str) -> str:
+    return f" in {quoted(path)}" if path else ""
+
+
+def _short(kind: pa.DataType) -> str:
+    return str(kind) if len(str(kind)) <= 80 else f"{str(kind)[:79]}…"

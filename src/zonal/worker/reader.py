@@ -1,0 +1,161 @@
+"""Rows of a table's data files, as they are: deleted rows gone, in the table's schema, with their positions."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from zonal.errors import TableError, quoted, suggestion
+from zonal.files import UNKNOWN, Ints
+from zonal.rewrite import Reading, Source
+from zonal.rows import take_rows
+from zonal.storage import Storage
+from zonal.worker.cache import Cache
+from zonal.worker.datafile import DataFile, RowGroup, open_parquet
+from zonal.worker.deletes import PositionDeletes
+from zonal.worker.equality import EqualityDeletes
+from zonal.worker.problem import FileError
+from zonal.worker.projection import FileSchema, Projection, converted_scalar, project
+
+_FOOTERS = 4
+"""Footers that are kept: a task asks several times for a file, but not for many in turn."""
+_PROJECTIONS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The live rows of a row group."""
+
+    data: pa.Table
+    """In the reading schema, or those of its columns that were asked for."""
+    positions: Ints
+    """Position of each live row in its file."""
+    read: int
+    """Rows read, deleted ones included."""
+
+
+class Reader:
+    """Reads data files; one for each task of a worker, as it keeps footers and deletes for the next call."""
+
+    def __init__(self, reading: Reading, storage: Storage) -> None:
+        self._reading = reading
+        self._storage = storage
+        self._positions = PositionDeletes(storage)
+        self._equality = EqualityDeletes(reading, storage)
+        self._footers: Cache[str, pq.FileMetaData] = Cache(_FOOTERS)
+        self._projections: list[tuple[tuple[str, ...], FileSchema, Projection]] = []
+
+    def row_groups(self, source: Source) -> list[RowGroup]:
+        """Return the size of each row group of a file, from its footer."""
+        with self._open(source) as file:
+            return file.row_groups()
+
+    def rows(
+        self, source: Source, row_groups: Sequence[int] | None = None, columns: Sequence[str] | None = None
+    ) -> Iterator[Rows]:
+        """Yield the live rows of each row group, in order; all of them, or the ones asked for.
+
+        With `columns` only these top-level columns are read, and those that deletes need. One row group is in memory
+        at a time. The file is closed with the iterator.
+        """
+        names = self._known(columns)
+        needed = [*names, *(name for name in self._equality.columns(source) if name not in names)]
+        with self._open(source) as file:
+            deleted = self._positions.of(source, file.footer.num_rows)
+            starts = [0, *np.cumsum(file.group_rows).tolist()]
+            for number in range(len(file.group_rows)) if row_groups is None else row_groups:
+                if not 0 <= number < len(file.group_rows):
+                    raise FileError(f"it has {len(file.group_rows)} row groups, and none has the number {number}")
+                live = np.ones(file.group_rows[number], np.bool_)
+                low, high = np.searchsorted(deleted, starts[number : number + 2])
+                live[deleted[low:high] - starts[number]] = False
+                data = self._raw(source, file, number, needed) if live.any() else self._wanted(needed).empty_table()
+                yield self._finished(source, data, names, live, starts[number])
+
+    def _finished(
+        self, source: Source, data: pa.Table, names: Sequence[str], live: npt.NDArray[np.bool_], start: int
+    ) -> Rows:
+        """Leave out deleted rows and columns that only deletes needed; fill in what the metadata tells of rows."""
+        if source.equality_deletes and data.num_rows:
+            gone = self._equality.deleted(source, data)
+            live = live if gone is None else live & ~gone
+        kept = data.select(names)
+        if data.num_rows and not live.all():
+            kept = _live_rows(kept, live)
+        positions = np.flatnonzero(live) + start
+        schema = pa.schema([self._reading.schema.field(name) for name in names], self._reading.schema.metadata)
+        tracked = [self._tracked(source, kept.column(i), field, positions) for i, field in enumerate(schema)]
+        return Rows(pa.Table.from_arrays(tracked, schema=schema), positions, len(live))
+
+    def _raw(self, source: Source, file: DataFile, number: int, names: Sequence[str]) -> pa.Table:
+        """Return these columns of all rows of a row group, deleted ones too."""
+        rows = file.group_rows[number]
+        stored = [name for name in names if name not in source.constants]
+        projection = self._projection(file.schema, stored)
+        data = file.read(number, projection.sources) if projection.sources else pa.table({})
+        columns = dict(zip(stored, projection.apply(data, rows).columns, strict=True))
+        for name in names:
+            if name in source.constants:
+                kind = self._reading.schema.field(name).type
+                columns[name] = pa.chunked_array([pa.repeat(converted_scalar(source.constants[name], kind), rows)])
+        return pa.Table.from_arrays([columns[name] for name in names], schema=self._wanted(names))
+
+    def _projection(self, schema: FileSchema, names: Sequence[str]) -> Projection:
+        key = tuple(names)
+        for known, of, projection in self._projections:
+            if known == key and of.equals(schema):
+                return projection
+        projection = project(self._wanted(names), schema, self._reading)
+        self._projections = [(key, schema, projection), *self._projections[: _PROJECTIONS - 1]]
+        return projection
+
+    def _wanted(self, names: Sequence[str]) -> pa.Schema:
+        """Return the schema of columns as they come from files, where those that track rows may be missing."""
+        tracking = (self._reading.row_id, self._reading.row_version)
+        fields = [self._reading.schema.field(name) for name in names]
+        return pa.schema([field.with_nullable(True) if field.name in tracking else field for field in fields])
+
+    def _tracked(self, source: Source, column: pa.ChunkedArray, field: pa.Field, positions: Ints) -> pa.ChunkedArray:
+        """Fill in ids and versions of rows for which the file has none."""
+        if not column.null_count or field.name not in (self._reading.row_id, self._reading.row_version):
+            return column
+        filled: pa.Array | None = None
+        if field.name == self._reading.row_id and source.first_row_id is not None:
+            filled = pa.array(positions + source.first_row_id).cast(field.type)
+        if field.name == self._reading.row_version and source.row_version is not None:
+            filled = pa.repeat(pa.scalar(source.row_version, field.type), len(positions))
+        if filled is None:
+            if not field.nullable:
+                raise FileError(f"rows have no value in the required column {quoted(field.name)}")
+            return column
+        return pa.chunked_array([filled]) if column.null_count == len(column) else pc.coalesce(column, filled)
+
+    def _known(self, columns: Sequence[str] | None) -> list[str]:
+        known = self._reading.schema.names
+        for name in columns or ():
+            if name not in known:
+                raise TableError(f"Unknown column {quoted(name)}. {suggestion(name, known)}")
+        return list(known) if columns is None else list(dict.fromkeys(columns))
+
+    @contextmanager
+    def _open(self, source: Source) -> Iterator[DataFile]:
+        footer = self._footers.peek(source.path)
+        with open_parquet(self._storage, source.path, footer) as file:
+            if source.rows not in (UNKNOWN, file.footer.num_rows):
+                raise FileError(f"it has {file.footer.num_rows:,} rows, but the table's metadata says {source.rows:,}")
+            self._footers.get(source.path, lambda: file.footer)
+            yield file
+
+
+def _live_rows(data: pa.Table, live: npt.NDArray[np.bool_]) -> pa.Table:
+    if not data.num_columns:
+        return data
+    try:
+        return data.filter(pa.array(live))
+    except pa.ArrowNotImplementedError:  # of views, for one
+        return take_rows(data, np.flatnonzero(live))

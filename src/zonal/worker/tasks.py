@@ -1,0 +1,129 @@
+"""The two steps of a rewrite that workers run: read and place rows, then sort and write them."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from zonal.placing import Pieces, Placement
+from zonal.rewrite import Reading, Tally, Writing
+from zonal.storage import Storage
+from zonal.words import U64
+from zonal.worker import results
+from zonal.worker.payload import TALLY, decode, encode, payload_schema, records
+from zonal.worker.reader import Reader
+from zonal.worker.splits import Share, read_split, row_groups_of
+from zonal.worker.writer import FileWriter, sort_piece
+
+CHUNK_BYTES = 48 * 1024**2
+"""Rows in memory that are placed together: the more, the fewer and larger payloads."""
+
+Batches = Iterable[pa.RecordBatch]
+Step = Callable[[Batches], Batches]
+
+
+def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
+    """Return the step from splits (one JSON text a row) to payloads and tallies."""
+
+    def read(batches: Batches) -> Batches:
+        reader = Reader(reading, storage)
+        task_of_piece = placement.task_of_file[placement.file_of_piece]
+        for batch in batches:
+            for text in batch.column(0).to_pylist():
+                chunk = _Chunk()
+                counts: list[Tally] = []
+                for share in read_split(text):
+                    for rows in _placed(share, reader, placement, counts):
+                        chunk.add(rows)
+                        if chunk.size > CHUNK_BYTES:
+                            yield chunk.encoded(task_of_piece)
+                            chunk = _Chunk()
+                if chunk.parts:
+                    yield chunk.encoded(task_of_piece)
+                yield _tallies(counts, placement.tasks)
+
+    return read
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    data: pa.Table
+    words: tuple[U64, ...]
+    pieces: Pieces
+
+
+class _Chunk:
+    def __init__(self) -> None:
+        self.parts: list[_Placed] = []
+        self.size = 0
+
+    def add(self, part: _Placed) -> None:
+        self.parts.append(part)
+        self.size += part.data.nbytes
+
+    def encoded(self, task_of_piece: np.ndarray) -> pa.RecordBatch:
+        parts = self.parts
+        if len(parts) == 1:
+            data, words, pieces = parts[0].data, parts[0].words, parts[0].pieces
+        else:
+            data = pa.concat_tables([part.data for part in parts])
+            words = tuple(np.concatenate(each) for each in zip(*(part.words for part in parts), strict=True))
+            pieces = np.concatenate([part.pieces for part in parts])
+        return encode(data, words, pieces, task_of_piece)
+
+
+def _placed(share: Share, reader: Reader, placement: Placement, counts: list[Tally]) -> Iterator[_Placed]:
+    source = share.source
+    sizes = [group.size for group in reader.row_groups(source)]
+    groups = row_groups_of(sizes, share.part, share.parts)
+    read = live = 0
+    for rows in reader.rows(source, groups):
+        read += rows.read
+        live += rows.data.num_rows
+        if rows.data.num_rows:
+            words, pieces = placement.place(rows.data, source.partition, rows.positions, source.number)
+            yield _Placed(rows.data, words, pieces)
+    counts.append(Tally(source.number, read, live))
+
+
+def _tallies(counts: list[Tally], tasks: int) -> pa.RecordBatch:
+    """Send tallies along with the rows: Spark delivers both exactly once, whatever it repeats."""
+    tasks_of = np.array([tally.source % tasks for tally in counts], np.int64)
+    payloads = pa.array([results.tally_bytes(tally) for tally in counts], pa.binary())
+    return records(tasks_of, np.full(len(counts), TALLY, np.int32), [0] * len(counts), payloads)
+
+
+def write_step(schema: pa.Schema, writing: Writing, placement: Placement, key_words: int) -> Step:
+    """Return the step from the payloads of a task to its new files; `schema` is that of the rows as they were read."""
+    payloads = payload_schema(schema, key_words)
+
+    def write(batches: Batches) -> Batches:
+        held: dict[int, list[pa.Buffer]] = defaultdict(list)
+        rows_of: dict[int, int] = defaultdict(int)
+        for batch in batches:
+            _, numbers, counts, payload = batch.columns
+            told = [value.as_py() for piece, value in zip(numbers.to_pylist(), payload, strict=True) if piece == TALLY]
+            if told:
+                yield results.tallies(told)
+            for piece, count, value in zip(numbers.to_pylist(), counts.to_pylist(), payload, strict=True):
+                if piece != TALLY:
+                    held[piece].append(value.as_buffer())
+                    rows_of[int(placement.file_of_piece[piece])] += count
+        files: dict[int, list[int]] = defaultdict(list)
+        for piece in sorted(held):
+            files[int(placement.file_of_piece[piece])].append(piece)
+        for file, pieces in files.items():
+            writer = FileWriter(writing, placement.layout, int(placement.partition_of_file[file]), rows_of[file])
+            try:
+                for piece in pieces:
+                    words, rows = decode(held.pop(piece), payloads, key_words)
+                    writer.write(sort_piece(words, rows, placement.layout))
+            except BaseException:
+                writer.abandon()
+                raise
+            writer.close()
+            yield results.written(writer.done)
+
+    return write

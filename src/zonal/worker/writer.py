@@ -1,0 +1,195 @@
+"""Parquet files that every engine reads and skips by: row groups cut at cells, page index, statistics, field ids."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from zonal.columns import find
+from zonal.cuts import cell_cuts
+from zonal.keys import exact_words
+from zonal.layout import Layout
+from zonal.order import stable_order
+from zonal.rewrite import Writing, Written
+from zonal.rows import take_rows
+from zonal.words import U64
+from zonal.worker.metrics import FileMetrics
+
+ROLL_AT, SMALLEST = 1.4, 0.6
+"""A file ends early at this share of the target, if the rest makes a file of the smaller share."""
+DICTIONARY_ROWS = 8192
+"""Rows that tell whether a column has few enough values for a dictionary."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroups:
+    """Sorted rows, and where their row groups begin."""
+
+    data: pa.Table
+    starts: Sequence[int]
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for start, end in zip(self.starts, [*self.starts[1:], self.data.num_rows], strict=True):
+            yield self.data.slice(start, end - start)
+
+
+def sort_piece(words: Sequence[U64], data: pa.Table, layout: Layout) -> RowGroups:
+    """Sort rows by their key, or by their exact values where the layout is linear, and cut them at cells."""
+    linear = layout.kind == "linear"
+    order = stable_order(exact_words(data, layout.columns) if linear else words)
+    keys = [np.sort(words[0])] if linear else [word[order] for word in words]
+    return RowGroups(take_rows(data, order), cell_cuts(keys, layout.row_group_rows).tolist())
+
+
+def trial_size(groups: RowGroups, writing: Writing, layout: Layout) -> int:
+    """Return how many bytes these rows take in a file; nothing is stored."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, writing.schema, **_options(writing, layout, groups.data)) as writer:
+        for group in groups:
+            writer.write_table(_renamed(group, writing.schema))
+    return int(sink.tell())
+
+
+class FileWriter:
+    """Writes one planned file: its pieces in order, into one Parquet file, or more where it grows too large."""
+
+    def __init__(self, writing: Writing, layout: Layout, partition: int, rows: int) -> None:
+        self._writing, self._layout, self._partition = writing, layout, partition
+        self._left = rows
+        self._file: _OpenFile | None = None
+        self.done: list[Written] = []
+
+    def write(self, groups: RowGroups) -> None:
+        """Write the rows of a piece."""
+        for group in groups:
+            if self._file is None:
+                self._file = _OpenFile(self._writing, self._layout, self._partition, group)
+            self._file.write(group)
+            self._left -= group.num_rows
+            size, target = self._file.size, self._layout.target_file_bytes
+            if size > ROLL_AT * target and size / self._file.rows * self._left > SMALLEST * target:
+                self.close()
+
+    def close(self) -> None:
+        """Finish the file that is open."""
+        if self._file is not None:
+            self.done.append(self._file.close())
+            self._file = None
+
+    def abandon(self) -> None:
+        """Let go of the file that is open; what is written of it belongs to no table."""
+        if self._file is not None:
+            self._file.abandon()
+            self._file = None
+
+
+class _OpenFile:
+    def __init__(self, writing: Writing, layout: Layout, partition: int, first: pa.Table) -> None:
+        self._schema, self._partition = writing.schema, partition
+        inside = writing.subfolders[partition] if writing.subfolders else ""
+        folder = f"{writing.folder}/{inside}".rstrip("/")
+        # A name of its own for every attempt: one that Spark repeats never meets what the first has left.
+        self._path = f"{folder}/{uuid.uuid4().hex}.parquet"
+        filesystem, inner = writing.storage.locate(self._path)
+        if isinstance(filesystem, pa.fs.LocalFileSystem):
+            filesystem.create_dir(inner.rpartition("/")[0], recursive=True)
+        self._sink = filesystem.open_output_stream(inner)
+        self._metrics = FileMetrics(writing.schema)
+        self._footers: list[pq.FileMetaData] = []
+        self._writer = pq.ParquetWriter(
+            self._sink, _with_footer(writing), metadata_collector=self._footers, **_options(writing, layout, first)
+        )
+        self.rows = 0
+
+    @property
+    def size(self) -> int:
+        return int(self._sink.tell())
+
+    def write(self, rows: pa.Table) -> None:
+        named = _renamed(rows, self._schema)
+        self._writer.write_table(named, row_group_size=max(rows.num_rows, 1))
+        self._metrics.add(named)
+        self.rows += rows.num_rows
+
+    def close(self) -> Written:
+        self._writer.close()
+        size = self.size
+        self._sink.close()
+        (footer,) = self._footers
+        return Written(self._path, size, self.rows, self._partition, self._metrics.columns(footer))
+
+    def abandon(self) -> None:
+        self._writer.close()
+        self._sink.close()
+
+
+def _renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Give columns the names, ids and nullability of the file's schema; nested ones are cast for theirs."""
+    columns = [
+        column if column.type.equals(field.type, check_metadata=True) else column.cast(field.type)
+        for column, field in zip(rows.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _with_footer(writing: Writing) -> pa.Schema:
+    return writing.schema.with_metadata(dict(writing.footer)) if writing.footer else writing.schema
+
+
+def _options(writing: Writing, layout: Layout, first: pa.Table) -> dict[str, Any]:
+    paths = _leaf_paths(writing.schema)
+    options: dict[str, Any] = {
+        "compression": writing.compression,
+        "compression_level": writing.compression_level,
+        "use_dictionary": [path for path, at in paths.items() if _pays(first.column(at))],
+        "store_schema": False,
+        "store_decimal_as_integer": True,
+        "write_page_index": True,
+    }
+    if layout.kind == "linear":
+        at = {path: number for number, path in enumerate(paths)}
+        options["sorting_columns"] = [
+            pq.SortingColumn(at[_dotted(writing.schema, first.schema, name)], nulls_first=True)
+            for name in layout.columns
+        ]
+    if writing.bloom_columns:
+        options["bloom_filter_options"] = {column: {"ndv": max(first.num_rows, 1)} for column in writing.bloom_columns}
+    return options
+
+
+def _dotted(schema: pa.Schema, read: pa.Schema, name: str) -> str:
+    """Return the path in the file of a column that has this name where it was read."""
+    position, *rest = find(read, name)
+    field = schema.field(position)
+    names = [field.name]
+    for child in rest:
+        field = field.type.field(child)
+        names.append(field.name)
+    return ".".join(names)
+
+
+def _leaf_paths(schema: pa.Schema) -> Mapping[str, int]:
+    """Return Parquet's path of every leaf in order, with the number of the column that it belongs to."""
+    found: list[pq.FileMetaData] = []
+    paths: dict[str, int] = {}
+    for number, field in enumerate(schema):
+        found.clear()
+        pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field]), metadata_collector=found).close()
+        footer = found[0].schema
+        paths |= {footer.column(leaf).path: number for leaf in range(len(footer))}
+    return paths
+
+
+def _pays(column: pa.ChunkedArray) -> bool:
+    """Tell whether a dictionary saves anything: not where most of the neighbors differ."""
+    some = column.slice(0, DICTIONARY_ROWS)
+    if pa.types.is_nested(column.type) or not len(some):
+        return True
+    distinct: int = pc.count_distinct(some).as_py()
+    return distinct <= len(some) // 2
