@@ -114,10 +114,11 @@ def all_results(options: argparse.Namespace, scale: float, console: Console) -> 
     input_ = inputs.make(options.table, scale=scale, cache=cache)
     asked = queries(input_)
     for peer in chosen(options.only):
-        console.print(f"{peer.name} …", end="\r", highlight=False)
         try:
-            yield measure(peer, input_, target=parse_size(options.target), asked=asked, scratch=cache)
-        except RuntimeError as error:
+            result = measure(peer, input_, target=parse_size(options.target), asked=asked, scratch=cache)
+            console.print(f"{peer.name}: {result.cpu_seconds:.1f} CPU-seconds", highlight=False)
+            yield result
+        except RuntimeError as error:  # noqa: PERF203 - a rewrite takes longer
             console.print(str(error), style="red", highlight=False, markup=False)
 
 

@@ -8,6 +8,9 @@ import pyarrow.parquet as pq
 from deltalake import convert_to_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 
+from zonal import open_table
+from zonal.tables.table import Table
+
 CATALOG = "ice"
 NAMESPACE = "bench"
 TABLE = f"{NAMESPACE}.rows"
@@ -23,9 +26,21 @@ def table_folder(folder: Path) -> Path:
     return folder / "table"
 
 
+def result_folder(folder: Path) -> Path:
+    """Return where a rewrite puts the files that replace a table of plain Parquet."""
+    return folder / "rewritten"
+
+
 def catalog_properties(folder: Path) -> dict[str, str]:
     """Return what PyIceberg needs to find the table's catalog, which Java's JDBC catalog shares."""
     return {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"}
+
+
+def opened(format_: str, folder: Path) -> Table:
+    """Open a fresh table, or what became of it, with zonal."""
+    if format_ == "iceberg":
+        return open_table(f"iceberg:{TABLE}", catalog=CATALOG, storage_options=catalog_properties(folder))
+    return open_table(f"{format_}:{table_folder(folder)}")
 
 
 def _parquet(files: Sequence[Path], folder: Path) -> None:

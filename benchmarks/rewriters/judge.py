@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmarks.rewriters.copies import opened, result_folder
 from benchmarks.rewriters.inputs import Input
 from benchmarks.rewriters.job import Job
-from benchmarks.rewriters.sparksort import RESULT
-from benchmarks.rewriters.zonalspark import opened
 from zonal.predicates.bind import bind
 from zonal.predicates.sql import parse_where
 from zonal.pruning import FileIndex
@@ -103,6 +102,6 @@ def judge(format_: str, job: Job, asked: Sequence[Query]) -> Judged:
 def _live(format_: str, job: Job) -> list[Path]:
     """Return the files of the newest version, by zonal's own reading of the metadata."""
     if format_ == "parquet":
-        return sorted((job.folder / RESULT).glob("*.parquet"))
-    paths = opened(format_, job).snapshot().files.paths.to_pylist()
+        return sorted((result_folder(job.folder)).glob("*.parquet"))
+    paths = opened(format_, job.folder).snapshot().files.paths.to_pylist()
     return [Path(f"/{path.removeprefix('file:').lstrip('/')}") for path in paths]

@@ -1,10 +1,8 @@
 """Spark alone: range partitions, sorted inside, written as Parquet."""
 
-from benchmarks.rewriters.copies import table_folder
+from benchmarks.rewriters.copies import result_folder, table_folder
 from benchmarks.rewriters.job import Job, Rewrite
 from benchmarks.rewriters.sparksession import session
-
-RESULT = "sorted"
 
 
 def linear(job: Job) -> Rewrite:
@@ -16,6 +14,6 @@ def linear(job: Job) -> Rewrite:
     def rewrite() -> None:
         rows = spark.read.parquet(str(source))
         ordered = rows.repartitionByRange(files, *job.columns).sortWithinPartitions(*job.columns)
-        ordered.write.parquet(str(job.folder / RESULT))
+        ordered.write.parquet(str(result_folder(job.folder)))
 
     return rewrite

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from zonal.batch import SAMPLE_ROWS
 from zonal.columns import find
@@ -67,7 +68,7 @@ def _clustered(df: "DataFrame", layout: Layout, files: int) -> "DataFrame":
     keys = [_short(column, kind).alias(f"k{number}") for number, (column, kind) in enumerate(columns)]
     plan = _plan(_sample(plain.select(*keys), by_value=by_value), layout, files)
     inputs = [*keys, *([_row_hash(schema)] if plan.ties else [])]
-    place = F.arrow_udf(carried(plan.places, by_value=by_value), plan.spark_type, F.ArrowUDFType.SCALAR_ITER)  # type: ignore[call-overload]
+    place = arrow_udf(carried(plan.places, by_value=by_value), plan.spark_type, ArrowUDFType.SCALAR_ITER)
     placed = plain.select("*", place(*inputs).alias("place"))
     if layout.kind == "linear":
         order = [column for column, _ in columns]

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from zonal.placing import Placement
 from zonal.rewrite import Scan, Tally, Writing, Written
+from zonal.spark.progress import Stage, watch
 from zonal.spark.session import is_on_this_machine, settings
 from zonal.spark.shipping import shipped
 from zonal.worker import payload, results
@@ -42,7 +43,12 @@ def run_job(
     table = pa.table(
         {"split": [split_text(split) for split in splits], "number": pa.array(range(len(splits)), pa.int32())}
     )
-    with shipped(by_value=not is_on_this_machine(spark)), settings(spark, _SETTINGS):
+    names = {1: "reading", 2: "reading", 3: "writing"}
+
+    def tell(stage: Stage) -> None:
+        report(names.get(stage.number, "writing"), stage.done, stage.tasks)
+
+    with shipped(by_value=not is_on_this_machine(spark)), settings(spark, _SETTINGS), watch(spark, tell):
         dealt = spark.createDataFrame(table).repartitionById(len(splits), F.col("number")).select("split")
         placed = dealt.mapInArrow(read_step(scan.reading, scan.storage, placement), payload.COLUMNS)
         gathered = placed.repartitionById(placement.tasks, F.col("task"))

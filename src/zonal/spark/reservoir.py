@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from zonal.rows import take_rows
 
 Batches: TypeAlias = Iterable[pa.RecordBatch]
+Numbers: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,7 @@ def reservoir(batches: Batches, most: int, seed: int) -> Part | None:
     random = np.random.default_rng(seed)
     rows, limit, held = 0, 1.0, 0
     tables: list[pa.Table] = []
-    numbers: list[np.ndarray] = []  # type: ignore[type-arg]
+    numbers: list[Numbers] = []
     for batch in batches:
         drawn = random.random(batch.num_rows)
         kept = np.flatnonzero(drawn < limit)
@@ -91,7 +93,7 @@ def merged_parts(parts: Sequence[Part], most: int) -> Part:
     return Part(total, pa.concat_tables(taken).combine_chunks())
 
 
-def _least(tables: Sequence[pa.Table], numbers: Sequence[np.ndarray], most: int) -> tuple[list[pa.Table], list[np.ndarray]]:  # type: ignore[type-arg]  # fmt: skip
+def _least(tables: Sequence[pa.Table], numbers: Sequence[Numbers], most: int) -> tuple[list[pa.Table], list[Numbers]]:
     joined, drawn = pa.concat_tables(tables), np.concatenate(numbers)
     if len(drawn) > most:
         chosen = np.sort(np.argpartition(drawn, most)[:most])

@@ -171,7 +171,5 @@ _COUNTS = {ADDED_FILES: ADDED_ROWS, EXISTING_FILES: EXISTING_ROWS, DELETED_FILES
 
 def same_files(entries: Sequence[Entry], paths: Sequence[str], name: str) -> None:
     """Check that a snapshot's files are those that were read before; they are known by their positions."""
-    if len(entries) != len(paths) or any(
-        entry.path != path for entry, path in zip(entries, paths, strict=True)
-    ):
+    if len(entries) != len(paths) or any(entry.path != path for entry, path in zip(entries, paths, strict=True)):
         raise TableError(f"The snapshot of {quoted(name)} is not one of this table. Read it again.")

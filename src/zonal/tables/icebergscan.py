@@ -61,7 +61,9 @@ def scan(
             sources.of(number, entries[number], int(snapshot.files.partition[number])) for number in files.tolist()
         ),
         reading=reading,
-        columns={name: name for name in fields(Schema(*(field for field in schema.fields if field.name in set(names))))},
+        columns={
+            name: name for name in fields(Schema(*(field for field in schema.fields if field.name in set(names))))
+        },
         storage=storage,
     )
 
@@ -263,5 +265,7 @@ def _identities(spec: PartitionSpec, columns: Mapping[int, NestedField]) -> Iter
 
 def global_specs(specs: Mapping[int, PartitionSpec]) -> set[int]:
     """Return the partition specs without fields; in version 1, dropped ones stay behind as `void`."""
-    void = {number: [isinstance(field.transform, VoidTransform) for field in spec.fields] for number, spec in specs.items()}
+    void = {
+        number: [isinstance(field.transform, VoidTransform) for field in spec.fields] for number, spec in specs.items()
+    }
     return {number for number, fields_void in void.items() if all(fields_void)}

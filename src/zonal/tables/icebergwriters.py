@@ -222,9 +222,7 @@ def write_manifest_list(
     return assigned
 
 
-def _write(
-    io: FileIO, path: str, schema: Schema, name: str, meta: Mapping[str, str], records: Sequence[Fields]
-) -> int:
+def _write(io: FileIO, path: str, schema: Schema, name: str, meta: Mapping[str, str], records: Sequence[Fields]) -> int:
     struct = schema.as_struct()
     output = io.new_output(path)
     with AvroOutputFile[Record](output, schema, name, metadata={**meta, **_CODEC}) as writer:
@@ -274,9 +272,7 @@ def _last_sequence(metadata: TableMetadata) -> int:
     return int(getattr(metadata, "last_sequence_number", 0) or 0)
 
 
-def commit_updates(
-    table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
-) -> None:
+def commit_updates(table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> None:
     """Commit to the table's catalog, also in version 3, which PyIceberg itself refuses to write."""
     catalog = table.catalog
     if not isinstance(catalog, MetastoreCatalog):

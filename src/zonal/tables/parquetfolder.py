@@ -50,8 +50,8 @@ class ParquetTable:
 
     def __init__(self, location: str, *, storage_options: Mapping[str, str] | None = None) -> None:
         self.name = location
-        storage = Storage(location, storage_options or {})
-        self._storage, self._root = storage.locate(storage.root)
+        self.storage = Storage(location, storage_options or {})
+        self._storage, self._root = self.storage.locate(self.storage.root)
         local = isinstance(self._storage, fs.LocalFileSystem)
         self._base = self._root if local else location.partition("?")[0].rstrip("/")
         self._footers: dict[str, Footer | TableError] = {}

@@ -212,7 +212,7 @@ class _Job:
     table: Rewritable
     snapshot: Snapshot
     layout: Layout
-    where: Bound | None
+    where: "Bound | None"
     full: bool
     most_bytes: int | None
 
