@@ -159,7 +159,10 @@ def _with_maps(action):
     """Turn the objects that Parquet has as maps into pairs."""
     maps = ("partitionValues", "tags", "configuration")
     return {
-        name: {key: list(value.items()) if key in maps and value else value for key, value in body.items()}
+        name: {
+            key: list(value.items()) if key in maps and isinstance(value, dict) else value
+            for key, value in body.items()
+        }
         for name, body in action.items()
     }
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from zonal.errors import TableError
 from zonal.rewrite import FIELD_ID, Reading, Source
 from zonal.storage import Storage
+from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError
 from zonal.worker.projection import FileSchema, project
 from zonal.worker.promotion import promotion
@@ -156,7 +157,7 @@ def evolved(draw, numbers, *, renames, depth=0, place=None):
 def read(path, reading, **source):
     folder = str(Path(path).parent)
     rows = list(Reader(reading, Storage(folder, {})).rows(Source(0, str(path), 0, -1, 0, **source)))
-    return pa.concat_tables([reading.schema.empty_table(), *(part.data for part in rows)])
+    return pa.concat_tables([empty(reading.schema), *(part.data for part in rows)])
 
 
 def aliases_of(fields):
@@ -167,7 +168,7 @@ def aliases_of(fields):
     return found
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_file_of_an_older_schema_has_the_values_of_the_new_one(data):
     how = data.draw(st.sampled_from(["id", "name", "alias"]))
@@ -366,8 +367,8 @@ def test_ids_that_contradict_themselves_are_refused():
     a, b = (pa.field(name, pa.int64(), metadata=number(1)) for name in "ab")
     with pytest.raises(FileError, match="field id 1 twice"):
         project(pa.schema([a]), FileSchema(pa.schema([a, b])), Reading(pa.schema([a]), by_id=True))
+    broken = pa.schema([a.with_metadata({FIELD_ID: "x"})])
     with pytest.raises(FileError, match="is no number"):
-        broken = pa.schema([a.with_metadata({FIELD_ID: "x"})])
         project(pa.schema([a]), FileSchema(broken), Reading(pa.schema([a]), by_id=True))
     lists = [
         pa.field("l", pa.list_(pa.field("element", pa.int64(), metadata=number(i))), metadata=number(9)) for i in (1, 2)
@@ -376,13 +377,10 @@ def test_ids_that_contradict_themselves_are_refused():
         project(pa.schema([lists[1]]), FileSchema(pa.schema([lists[0]])), Reading(pa.schema([lists[1]]), by_id=True))
 
 
-def test_promotions_never_narrow():
-    kinds = [have for have, *_ in LEAVES] + [want for _, want, *_ in LEAVES]
-    for have in kinds:
-        for want in kinds:
-            if not have.equals(want) and promotion(have, want) and promotion(want, have):
-                families = {
-                    str(have).split("[")[0].removeprefix("large_").removesuffix("_view") for have in (have, want)
-                }
-                assert families <= {"string", "binary", "time32", "time64", "timestamp", "fixed_size_binary",
-                                    "extension<arrow.uuid>"}, f"{have} and {want} can't both hold the other"  # fmt: skip
+def test_promotions_go_one_way():
+    numbers = [kind for leaf in LEAVES for kind in leaf[:2] if pa.types.is_primitive(kind)]
+    numbers = [kind for kind in numbers if not (pa.types.is_timestamp(kind) or pa.types.is_time(kind))]
+    for have in numbers:
+        for want in numbers:
+            back = not have.equals(want) and promotion(have, want) and promotion(want, have)
+            assert not back, f"{have} and {want} can't both hold all values of the other"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from os.path import abspath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -91,33 +92,48 @@ def _is_true(value: str | None) -> bool:
 
 
 def s3_arguments(options: Mapping[str, str]) -> dict[str, Any]:
-    """Translate the usual names of S3 options; empty where there are none, so that the environment decides.
+    """Translate the usual names of S3 options and PyIceberg's; empty where there are none: the environment decides.
 
     >>> s3_arguments({"aws_region": "eu-central-1", "aws_endpoint_url": "http://minio:9000"})
     {'region': 'eu-central-1', 'endpoint_override': 'minio:9000', 'scheme': 'http'}
     """
     given: dict[str, Any] = {
-        "access_key": _option(options, "aws_access_key_id", "access_key_id"),
-        "secret_key": _option(options, "aws_secret_access_key", "secret_access_key"),
-        "session_token": _option(options, "aws_session_token", "session_token", "aws_token"),
-        "region": _option(options, "aws_region", "region", "aws_default_region"),
+        "access_key": _option(options, "aws_access_key_id", "access_key_id", *_pyiceberg("access-key-id")),
+        "secret_key": _option(options, "aws_secret_access_key", "secret_access_key", *_pyiceberg("secret-access-key")),
+        "session_token": _option(
+            options, "aws_session_token", "session_token", "aws_token", *_pyiceberg("session-token")
+        ),
+        "region": _option(options, "aws_region", "region", "aws_default_region", *_pyiceberg("region")),
+        "role_arn": _option(options, *_pyiceberg("role-arn")),
+        "session_name": _option(options, *_pyiceberg("role-session-name")),
+        "proxy_options": _option(options, "s3.proxy-uri"),
     }
-    if endpoint := _option(options, "aws_endpoint_url_s3", "aws_endpoint_url", "aws_endpoint", "endpoint_url"):
+    names = ("aws_endpoint_url_s3", "aws_endpoint_url", "aws_endpoint", "endpoint_url", "s3.endpoint")
+    if endpoint := _option(options, *names):
         scheme, _, host = endpoint.rpartition("://")
         plain = _is_true(options.get("aws_allow_http")) and not scheme
         given |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or ("http" if plain else "https")}
-    if _is_true(_option(options, "aws_skip_signature", "skip_signature")):
+    if _is_true(_option(options, "aws_skip_signature", "skip_signature", "s3.anonymous")):
         given["anonymous"] = True
-    if _is_true(_option(options, "aws_virtual_hosted_style_request", "virtual_hosted_style_request")):
+    names = ("aws_virtual_hosted_style_request", "virtual_hosted_style_request", "s3.force-virtual-addressing")
+    if _is_true(_option(options, *names)):
         given["force_virtual_addressing"] = True
     return {name: value for name, value in given.items() if value is not None}
 
 
+def _pyiceberg(name: str) -> tuple[str, str]:
+    return f"s3.{name}", f"client.{name}"
+
+
 def gcs_arguments(options: Mapping[str, str]) -> dict[str, Any]:
     """Translate options of Google storage; a key file is read from GOOGLE_APPLICATION_CREDENTIALS only."""
-    if endpoint := _option(options, "google_endpoint_url", "endpoint_url"):
+    if endpoint := _option(options, "google_endpoint_url", "endpoint_url", "gcs.service.host"):
         scheme, _, host = endpoint.rpartition("://")
         return {"anonymous": True, "endpoint_override": host, "scheme": scheme or "https"}
+    if token := _option(options, "gcs.oauth2.token"):
+        expires = int(options.get("gcs.oauth2.token-expires-at") or 0)
+        end = datetime.fromtimestamp(expires / 1000) if expires else datetime.now() + timedelta(hours=1)
+        return {"access_token": token, "credential_token_expiration": end}
     return {"anonymous": True} if _is_true(_option(options, "google_skip_signature", "skip_signature")) else {}
 
 
@@ -125,8 +141,21 @@ def azure_arguments(options: Mapping[str, str], host: str) -> dict[str, Any]:
     """Translate options of Azure storage; `container@account.dfs.core.windows.net` names the account, too."""
     account = host.partition("@")[2].partition(".")[0]
     given = {
-        "account_name": account or _option(options, "azure_storage_account_name", "account_name"),
-        "account_key": _option(options, "azure_storage_account_key", "azure_storage_access_key", "account_key"),
-        "sas_token": _option(options, "azure_storage_sas_token", "azure_storage_sas_key", "sas_token"),
+        "account_name": account or _option(options, "azure_storage_account_name", "account_name", "adls.account-name"),
+        "account_key": _option(
+            options, "azure_storage_account_key", "azure_storage_access_key", "account_key", "adls.account-key"
+        ),
+        "sas_token": _option(
+            options,
+            "azure_storage_sas_token",
+            "azure_storage_sas_key",
+            "sas_token",
+            "adls.sas-token",
+            f"adls.sas-token.{account}",
+            f"adls.sas-token.{account}.dfs.core.windows.net",
+        ),
+        "tenant_id": _option(options, "adls.tenant-id"),
+        "client_id": _option(options, "adls.client-id"),
+        "client_secret": _option(options, "adls.client-secret"),
     }
     return {name: value for name, value in given.items() if value is not None}

@@ -5,7 +5,8 @@ file's worth of rows, in the layout's order, for whatever writer stands behind.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,7 +69,9 @@ def _clustered(df: "DataFrame", layout: Layout, files: int) -> "DataFrame":
     keys = [_short(column, kind).alias(f"k{number}") for number, (column, kind) in enumerate(columns)]
     plan = _plan(_sample(plain.select(*keys), by_value=by_value), layout, files)
     inputs = [*keys, *([_row_hash(schema)] if plan.ties else [])]
-    place = arrow_udf(carried(plan.places, by_value=by_value), plan.spark_type, ArrowUDFType.SCALAR_ITER)
+    with warnings.catch_warnings():  # Spark would rather read type hints, which a carried function doesn't have
+        warnings.simplefilter("ignore", UserWarning)
+        place = arrow_udf(carried(plan.places, by_value=by_value), plan.spark_type, ArrowUDFType.SCALAR_ITER)
     placed = plain.select("*", place(*inputs).alias("place"))
     if layout.kind == "linear":
         order = [column for column, _ in columns]
@@ -95,11 +98,10 @@ class _Plan:
         return [f"word{number}" for number in range(self.words)]
 
     @property
-    def spark_type(self) -> T.StructType:
-        fields = [T.StructField("piece", T.IntegerType()), *(T.StructField(n, T.LongType()) for n in self.key_names)]
-        return T.StructType(fields)
+    def spark_type(self) -> str:
+        return f"struct<piece: int, {', '.join(f'{name}: long' for name in self.key_names)}>"
 
-    def places(self, batches: Iterator[pa.Array | tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    def places(self, batches: Iterable[pa.Array | tuple[pa.Array, ...]]) -> Iterable[pa.Array]:
         """Return piece and key of the rows, from their key columns and, with `ties`, their hash."""
         for batch in batches:
             columns = batch if isinstance(batch, tuple) else (batch,)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from zonal.columns import find
 from zonal.errors import ConflictError, TableError, quoted
 from zonal.layout import Layout
 from zonal.rewrite import Writing, Written
@@ -66,6 +67,9 @@ class DeltaDestination:
             raise TableError(f"All columns partition {quoted(self.name, limit=300)}: a Delta table needs another one.")
         text = json.dumps(delta_schema(schema), ensure_ascii=False)
         fields = file_fields(text)
+        in_files = pa.schema([fields[name] for name in columns])
+        for name in layout.bloom_columns:
+            find(in_files, name)
         values = tuple(
             {name: partition_text(partition[name], name) for name in partitioning} for partition in partitions
         )
@@ -73,7 +77,7 @@ class DeltaDestination:
         return Writing(
             folder=f"{self._storage.root}/zonal-{layout.id}-{run}",
             storage=self._storage,
-            schema=pa.schema([fields[name] for name in columns]),
+            schema=in_files,
             bloom_columns=layout.bloom_columns,
         )
 
@@ -98,9 +102,7 @@ class DeltaDestination:
         except OSError as error:
             raise TableError(f"Can't look at {quoted(self.name, limit=300)}: {error}") from None
         if taken:
-            raise TableError(
-                f"{quoted(self.name, limit=300)} isn't empty. Give the new table a folder of its own, or remove it first."
-            )
+            raise TableError(f"{quoted(self.name, limit=300)} isn't empty. Give the new table a folder of its own.")
 
     def _actions(self, plan: _Plan, added: Sequence[Written]) -> list[dict[str, Any]]:
         now = time.time_ns() // 1_000_000

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -195,3 +195,71 @@ def wide_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_decimal(kind):
         return pa.decimal256(76, 38)
     return pa.large_string() if pa.types.is_string(kind) else kind
+
+
+# --- from Arrow ------------------------------------------------------------------------------------------------------
+
+_NAMES: Mapping[pa.DataType, str] = {
+    **{kind: name for name, kind in _TYPES.items() if name not in ("decimal", "variant", "void")},
+    **dict.fromkeys((pa.large_string(), pa.string_view()), "string"),
+    **dict.fromkeys((pa.large_binary(), pa.binary_view()), "binary"),
+    pa.uint8(): "short",
+    pa.uint16(): "integer",
+    pa.uint32(): "long",
+    pa.float16(): "float",
+    pa.date64(): "date",
+}
+"""Delta's name of every type whose values it has, all of them."""
+_FORBIDDEN = re.compile(r"[ ,;{}()\n\t=]")
+
+
+def delta_schema(schema: pa.Schema) -> dict[str, Json]:
+    """Return the log's schema of a new table; all columns are nullable, as NOT NULL is a feature of its own.
+
+    A type that can't hold every value, or a name that Delta forbids, is a `TableError` with the column's name.
+    """
+    return _delta_struct(list(schema), "")
+
+
+def _delta_struct(fields: Sequence[pa.Field], above: str) -> dict[str, Json]:
+    seen: dict[str, str] = {}
+    for field in fields:
+        if _FORBIDDEN.search(field.name) or not field.name:
+            raise TableError(
+                f"Delta can't have a column called {quoted(above + field.name)}: without column mapping, names have "
+                "none of the characters ' ,;{}()=', tab and new line. Rename it first."
+            )
+        if (other := seen.get(field.name.casefold())) is not None:
+            raise TableError(
+                f"Delta can't tell the columns {quoted(above + other)} and {quoted(above + field.name)} apart: its "
+                "names are case-insensitive. Rename one."
+            )
+        seen[field.name.casefold()] = field.name
+    members = [
+        {"name": field.name, "type": _delta_type(field.type, above + field.name), "nullable": True, "metadata": {}}
+        for field in fields
+    ]
+    return {"type": "struct", "fields": members}
+
+
+def _delta_type(kind: pa.DataType, path: str) -> Json:
+    if pa.types.is_dictionary(kind):
+        return _delta_type(kind.value_type, path)
+    if kind in _NAMES:
+        return _NAMES[kind]
+    if pa.types.is_timestamp(kind) and kind.unit != "ns":
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if pa.types.is_fixed_size_binary(kind):
+        return "binary"
+    if pa.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision <= 38:
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_struct(kind) and kind.num_fields:
+        return _delta_struct(list(kind), f"{path}.")
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return {"type": "array", "elementType": _delta_type(kind.value_type, f"{path}.element"), "containsNull": True}
+    if pa.types.is_map(kind):
+        key, value = _delta_type(kind.key_type, f"{path}.key"), _delta_type(kind.item_type, f"{path}.value")
+        return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+    raise TableError(
+        f"Column {quoted(path)} has the type {kind}, which Delta doesn't have. Convert or leave out the column first."
+    )

@@ -63,7 +63,7 @@ def partition_text(value: pa.Scalar, column: str) -> str | None:
     if not value.is_valid:
         return None
     if pa.types.is_dictionary(value.type):
-        return partition_text(value.value if hasattr(value, "value") else pa.scalar(value.as_py()), column)
+        return partition_text(value.value, column)
     kind, plain = value.type, None
     if pa.types.is_boolean(kind):
         return str(value.as_py()).lower()
@@ -86,7 +86,7 @@ def partition_text(value: pa.Scalar, column: str) -> str | None:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _timestamp_text(value: pa.Scalar) -> str:

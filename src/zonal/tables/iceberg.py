@@ -1,42 +1,37 @@
 """Iceberg tables, from a catalog or from a metadata file, by way of PyIceberg's tables and file access."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.table import Table as PyIcebergTable
-from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot as PyIcebergSnapshot
-from pyiceberg.transforms import IdentityTransform, VoidTransform
-from pyiceberg.types import (
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-    UnknownType,
-)
 from pyiceberg.utils.config import Config
 
-from zonal.errors import LayoutError, TableError, quoted, suggestion
-from zonal.files import Commit, Files, Physical, Snapshot
+from zonal.errors import TableError, quoted, suggestion
+from zonal.files import Commit, Ints, Physical, Snapshot
 from zonal.layout import Layout
-from zonal.tables.icebergbounds import arrow_schema, buckets, column_bounds, fields, leaves, partition_bounds
-from zonal.tables.icebergmanifests import Live, PartitionKey, read_live
-from zonal.tables.table import LAYOUT_PROPERTY, recorded_layout
+from zonal.rewrite import Rewrite, Scan, Writing
+from zonal.tables.icebergbounds import arrow_schema, fields, leaves
+from zonal.tables.icebergcommit import Target, commit_rewrite
+from zonal.tables.icebergentries import read_contents
+from zonal.tables.icebergfiles import blockers_of, field_text, files_of, set_fields
+from zonal.tables.icebergmanifests import read_live
+from zonal.tables.icebergscan import global_specs, scan
+from zonal.tables.icebergwriting import storage_of, writing_of
+from zonal.tables.table import recorded_layout
 
 EMBEDDED_CATALOG = "zonal"
 """Name of the SQLite catalog in `~/.zonal`, which stands in where PyIceberg has no catalog configured."""
 
-NEWEST_FORMAT = 3
-_NOT_REWRITTEN = (GeometryType, GeographyType, UnknownType, TimestampNanoType, TimestamptzNanoType)
 _HOW_TO_CONFIGURE = (
     "Name a catalog in ~/.pyiceberg.yaml, or set PYICEBERG_CATALOG__{name}__URI, "
     "or give the path of a …metadata.json file."
@@ -44,15 +39,19 @@ _HOW_TO_CONFIGURE = (
 
 
 class IcebergTable:
-    """An Iceberg table as it was when it was loaded; nothing here writes.
+    """An Iceberg table as it was when it was loaded.
 
-    Versions are snapshot ids, or names of branches and tags.
+    Versions are snapshot ids, or names of branches and tags. Commits go to the main branch, or to the branch that the
+    version names.
     """
 
     def __init__(self, name: str, table: PyIcebergTable, *, version: int | str | None = None) -> None:
         self.name = name
         self.table = table
+        self._version = version
         self._snapshot, self._schema = _resolve(table, version)
+        # What a snapshot was read from: its rows are read with the schema of that moment, whatever came later.
+        self._read: WeakKeyDictionary[Snapshot, IcebergTable] = WeakKeyDictionary()
 
     @classmethod
     def from_catalog(
@@ -64,7 +63,7 @@ class IcebergTable:
         version: int | str | None = None,
     ) -> "IcebergTable":
         """Load `namespace.table` from a catalog of PyIceberg's configuration, or from the one in `~/.zonal`."""
-        found = _catalog(catalog, catalog_properties or {})
+        found = find_catalog(catalog, catalog_properties or {})
         try:
             table = found.load_table(identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
@@ -74,7 +73,7 @@ class IcebergTable:
             ) from None
         except Exception as error:  # every catalog brings the errors of its own client
             raise TableError(
-                f"Can't load the table {quoted(identifier)} from the catalog {quoted(found.name)}: {_what(error)}"
+                f"Can't load the table {quoted(identifier)} from the catalog {quoted(found.name)}: {what_of(error)}"
             ) from error
         return cls(identifier, table, version=version)
 
@@ -88,36 +87,110 @@ class IcebergTable:
         except FileNotFoundError:
             raise TableError(f"There is no metadata file {quoted(location, limit=300)}.") from None
         except Exception as error:  # damaged metadata goes wrong in any way
-            raise TableError(f"Can't read the metadata file {quoted(location, limit=300)}: {_what(error)}") from error
+            raise TableError(f"Can't read the metadata file {quoted(location, limit=300)}: {what_of(error)}") from error
         return cls(location, table, version=version)
 
     def snapshot(self) -> Snapshot:
         """Read the manifests of the version; a file that can't be read is a `TableError` that names it."""
-        metadata, specs = self.table.metadata, self.table.specs()
+        metadata = self.table.metadata
         live = read_live(
             self.table.io,
             self._snapshot.manifest_list if self._snapshot else None,
-            global_specs={spec.spec_id for spec in specs.values() if not _set_fields(spec)},
+            global_specs=global_specs(metadata.specs()),
             columns=set(leaves(self._schema)),
         )
         commits = {entry.snapshot_id: _commit(entry) for entry in metadata.snapshots}
         layout, problems = recorded_layout(metadata.properties)
-        return Snapshot(
+        snapshot = Snapshot(
             name=self.name,
             format="iceberg",
             location=metadata.location,
             version=self._snapshot.snapshot_id if self._snapshot else None,
             time=_time(self._snapshot.timestamp_ms) if self._snapshot else None,
             schema=arrow_schema(self._schema),
-            partitioning=tuple(_field_text(field, self._schema) for field in _set_fields(metadata.spec())),
-            files=_files(live, specs, self._schema, commits),
+            partitioning=tuple(field_text(field, self._schema) for field in set_fields(metadata.spec())),
+            files=files_of(live, metadata, self._schema, commits),
             physical={name: Physical(name, field.field_id) for name, field in fields(self._schema).items()},
             layout=layout,
             properties=dict(metadata.properties),
             commits=commits,
-            blockers=tuple(_blockers(self.table, self._schema, live)),
+            blockers=tuple(blockers_of(metadata, self._schema, live)),
             problems=problems,
         )
+        self._read[snapshot] = self
+        return snapshot
+
+    def newest(self) -> "IcebergTable":
+        """Load the table again; a branch stays the branch, and a tag or a snapshot becomes the main branch."""
+        branch = self._version if isinstance(self._version, str) and self._branch() is not None else None
+        if isinstance(self.table, StaticTable):
+            return self if self._version is None else IcebergTable(self.name, self.table)
+        newest = IcebergTable(self.name, self._load(), version=branch)
+        newest._read = self._read
+        return newest
+
+    def scan(self, snapshot: Snapshot, files: Ints, *, columns: Sequence[str] | None = None) -> Scan:
+        """Return what workers need to read the rows of these files; see `Rewritable.scan`."""
+        read = self._as_read(snapshot)
+        manifest_list = read._snapshot.manifest_list if read._snapshot else None
+        return scan(
+            read.table.metadata,
+            read._schema,
+            read_contents(read.table.io, manifest_list),
+            snapshot,
+            files,
+            columns=columns,
+            storage=storage_of(read.table),
+        )
+
+    def writing(self, snapshot: Snapshot, *, layout: Layout, run: str) -> Writing:
+        """Return how files that replace others are written; see `Rewritable.writing`."""
+        self._committed_to()
+        read = self._as_read(snapshot)
+        return writing_of(self.name, read.table, read._schema, layout=layout, run=run)
+
+    def commit(self, rewrite: Rewrite) -> int:
+        """Replace files in one `replace` snapshot and return its id; see `Rewritable.commit`."""
+        target = Target(self.name, self._committed_to(), self._load)
+        return commit_rewrite(target, rewrite, schema=self._as_read(rewrite.base)._schema)
+
+    def _branch(self) -> str | None:
+        """Return the branch that the version names; None for a tag or a snapshot."""
+        if self._version is None:
+            return MAIN_BRANCH
+        ref = self.table.metadata.refs.get(self._version) if isinstance(self._version, str) else None
+        return str(self._version) if ref and ref.snapshot_ref_type == SnapshotRefType.BRANCH else None
+
+    def _committed_to(self) -> str:
+        if isinstance(self.table, StaticTable):
+            raise TableError(
+                f"{quoted(self.name, limit=300)} is a metadata file, to which nothing can be committed. Name the table "
+                "in its catalog, as in iceberg:namespace.table."
+            )
+        branch = self._branch()
+        if branch is None:
+            raise TableError(
+                f"{quoted(str(self._version))} of {quoted(self.name)} is a tag or a snapshot, which never change. "
+                "Leave it out to rewrite the table, or name a branch."
+            )
+        return branch
+
+    def _load(self) -> PyIcebergTable:
+        try:
+            return self.table.catalog.load_table(self.table.name())
+        except (NoSuchTableError, NoSuchNamespaceError):
+            raise TableError(f"The table {quoted(self.name)} has been dropped.") from None
+        except Exception as error:
+            raise TableError(f"Can't load the table {quoted(self.name)} again: {what_of(error)}") from error
+
+    def _as_read(self, snapshot: Snapshot) -> "IcebergTable":
+        """Return the table as it was when a snapshot was read from it, or an equal one."""
+        if (read := self._read.get(snapshot)) is not None:
+            return read
+        current = self._snapshot.snapshot_id if self._snapshot else None
+        if current != snapshot.version or not arrow_schema(self._schema).equals(snapshot.schema):
+            raise TableError(f"The snapshot {snapshot.version} was not read from this {quoted(self.name)}.")
+        return self
 
     def open_file(self, path: str) -> pa.NativeFile:
         """Open a file through the table's own file access, with the credentials that the catalog gave it."""
@@ -126,46 +199,51 @@ class IcebergTable:
         except FileNotFoundError:
             raise TableError(f"The file {quoted(path, limit=300)} of {quoted(self.name)} doesn't exist.") from None
         except Exception as error:  # object stores raise errors of their own
-            raise TableError(f"Can't open the file {quoted(path, limit=300)}: {_what(error)}") from error
+            raise TableError(f"Can't open the file {quoted(path, limit=300)}: {what_of(error)}") from error
         return stream if isinstance(stream, pa.NativeFile) else pa.PythonFile(stream, mode="r")
 
 
 # --- catalogs ------------------------------------------------------------------------------------------------------
 
 
-def _catalog(name: str | None, properties: Mapping[str, str]) -> Catalog:
+def find_catalog(name: str | None, properties: Mapping[str, str], *, create: bool = False) -> Catalog:
+    """Open a catalog of PyIceberg's configuration, or the one in `~/.zonal`; `create` makes SQLite files that lack."""
     try:
         config = Config()  # read now: PyIceberg's own copy is from when it was imported
         name = name or (config.get_default_catalog_name() if properties or not _embedded(config) else None)
         if name is None:
-            return _embedded_catalog()
+            return _embedded_catalog(create=create)
         configured = {**(config.get_catalog_config(name) or {}), **properties}
         if not configured:
             raise TableError(
                 f"Unknown catalog {quoted(name)}. {suggestion(name, config.get_known_catalogs())} "
                 + _HOW_TO_CONFIGURE.format(name=name.upper())
             )
-        return _open_catalog(name, {key: str(value) for key, value in configured.items()})
+        return _open_catalog(name, {key: str(value) for key, value in configured.items()}, create=create)
     except TableError:
         raise
     except Exception as error:
-        raise TableError(f"Can't open the catalog {quoted(name or 'default')}: {_what(error)}") from error
+        raise TableError(f"Can't open the catalog {quoted(name or 'default')}: {what_of(error)}") from error
 
 
 def _embedded(config: Config) -> bool:
     return config.get_catalog_config(config.get_default_catalog_name()) is None
 
 
-def _embedded_catalog() -> Catalog:
+def _embedded_catalog(*, create: bool) -> Catalog:
     home = Path.home() / ".zonal"
-    if not (home / "catalog.db").exists():
+    if create:
+        home.mkdir(exist_ok=True)
+    elif not (home / "catalog.db").exists():
         raise TableError("No Iceberg catalog is configured. " + _HOW_TO_CONFIGURE.format(name="DEFAULT"))
     properties = {"uri": f"sqlite:///{home / 'catalog.db'}", "warehouse": str(home / "warehouse")}
-    return _open_catalog(EMBEDDED_CATALOG, properties)
+    return _open_catalog(EMBEDDED_CATALOG, properties, create=create)
 
 
-def _open_catalog(name: str, properties: dict[str, str]) -> Catalog:
+def _open_catalog(name: str, properties: dict[str, str], *, create: bool) -> Catalog:
     """Open a catalog without creating anything: SQLite makes a file, and PyIceberg tables in it, on first contact."""
+    if create:
+        return load_catalog(name, **properties)
     scheme, _, path = properties.get("uri", "").partition(":///")
     if scheme.startswith("sqlite") and path and path != ":memory:" and not Path(path).exists():
         raise TableError(f"The catalog {quoted(name)} has no database file {quoted(path, limit=300)}.")
@@ -232,87 +310,6 @@ def _time(milliseconds: int) -> datetime | None:
         return None
 
 
-# --- the snapshot --------------------------------------------------------------------------------------------------
-
-
-def _files(live: Live, specs: Mapping[int, PartitionSpec], schema: Schema, commits: Mapping[int, Commit]) -> Files:
-    columns = leaves(schema)
-    types = {field_id: field.field_type for field_id, field in index_by_id(schema).items()}
-    ids = {number: _layout_id(commit.details.get(LAYOUT_PROPERTY)) for number, commit in commits.items()}
-    return Files(
-        paths=live.paths,
-        sizes=live.sizes,
-        rows=live.rows,
-        deleted=live.deleted,
-        delete_files=live.delete_files,
-        added_by=live.added_by,
-        layout_ids=pa.array([ids.get(number) for number in live.added_by.tolist()], pa.string()),
-        partition=live.partition,
-        partitions=tuple(_partition_text(key, specs, types) for key in live.keys),
-        bounds=column_bounds(live, columns),
-        partition_bounds=partition_bounds(live, specs, columns),
-        buckets=buckets(live, specs, columns),
-    )
-
-
-def _layout_id(text: str | None) -> str | None:
-    """Read a summary's layout, which is its JSON or its id; what can't be read counts as no layout."""
-    if text is None or re.fullmatch(r"[0-9a-f]{12}", text):
-        return text
-    try:
-        return Layout.from_json(text).id
-    except LayoutError:
-        return None
-
-
-def _set_fields(spec: PartitionSpec) -> list[PartitionField]:
-    """List the fields that partition: in version 1, dropped ones stay behind as `void`."""
-    return [field for field in spec.fields if not isinstance(field.transform, VoidTransform)]
-
-
-def _field_text(field: PartitionField, schema: Schema) -> str:
-    column = schema.find_column_name(field.source_id) or field.name
-    return column if isinstance(field.transform, IdentityTransform) else f"{field.transform}({column})"
-
-
-def _partition_text(key: PartitionKey, specs: Mapping[int, PartitionSpec], types: Mapping[int, IcebergType]) -> str:
-    spec_id, values = key
-    named = _set_fields(specs[spec_id]) if spec_id in specs else []
-    return "/".join(f"{_escaped(field.name)}={_escaped(_value_text(field, values, types))}" for field in named)
-
-
-def _value_text(field: PartitionField, values: Mapping[int, object], types: Mapping[int, IcebergType]) -> str:
-    value = values.get(field.field_id)
-    try:
-        return field.transform.to_human_string(types.get(field.source_id, UnknownType()), value)
-    except (OverflowError, TypeError, ValueError):  # a date beyond the year 9999
-        return str(value)
-
-
-def _escaped(text: str) -> str:
-    """Escape what would make a partition's text ambiguous, and what would break a line."""
-    return re.sub(r"[%/=\x00-\x1f\x7f]", lambda match: f"%{ord(match[0]):02X}", text)
-
-
-def _blockers(table: PyIcebergTable, schema: Schema, live: Live) -> Iterator[str]:
-    version = table.metadata.format_version
-    if version > NEWEST_FORMAT:
-        yield f"The table has format version {version}; zonal rewrites versions up to {NEWEST_FORMAT}."
-    total = len(live.sizes)
-    for name, count in sorted(live.formats.items()):
-        if name != "PARQUET":
-            yield f"{count} of {total} data files are {name}; zonal rewrites Parquet files only."
-    if live.encrypted or any(key.startswith("encryption.") for key in table.metadata.properties):
-        yield "The table is encrypted; zonal has no keys."
-    odd = sorted(
-        f"{schema.find_column_name(field_id)} ({field.field_type})"
-        for field_id, field in index_by_id(schema).items()
-        if isinstance(field.field_type, _NOT_REWRITTEN)
-    )
-    if odd:
-        yield f"zonal can't write columns of these types: {', '.join(odd)}."
-
-
-def _what(error: Exception) -> str:
+def what_of(error: Exception) -> str:
     """Tell what a client's error says, without the user and password of any URL in it."""
     return quoted(re.sub(r"://[^/\s@]*@", "://…@", f"{type(error).__name__}: {error}"), limit=300)

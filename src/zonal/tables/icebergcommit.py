@@ -150,19 +150,19 @@ class _Attempt:
             updates.append(SetPropertiesUpdate(updates={LAYOUT_PROPERTY: layout}))
         updates += [
             AddSnapshotUpdate(snapshot=snapshot),
-            SetSnapshotRefUpdate(
-                snapshot_id=self._snapshot_id,
-                ref_name=self._branch,
-                type=ref.snapshot_ref_type,
-                max_ref_age_ms=ref.max_ref_age_ms,
-                max_snapshot_age_ms=ref.max_snapshot_age_ms,
-                min_snapshots_to_keep=ref.min_snapshots_to_keep,
+            SetSnapshotRefUpdate.model_validate(
+                # With what the branch says of how long it keeps snapshots.
+                {
+                    **ref.model_dump(by_alias=True, exclude_none=True),
+                    "snapshot-id": self._snapshot_id,
+                    "ref-name": self._branch,
+                }
             ),
         ]
         requirements: list[TableRequirement] = [
             AssertTableUUID(uuid=self._metadata.table_uuid),
-            AssertCurrentSchemaId(current_schema_id=self._metadata.current_schema_id),
-            AssertRefSnapshotId(ref=self._branch, snapshot_id=self._found.head.snapshot_id),
+            AssertCurrentSchemaId.model_validate({"current-schema-id": self._metadata.current_schema_id}),
+            AssertRefSnapshotId.model_validate({"ref": self._branch, "snapshot-id": self._found.head.snapshot_id}),
         ]
         return requirements, updates
 
@@ -185,7 +185,7 @@ class _Attempt:
         if found is not None:
             return found, []
         order = SortOrder(*fields, order_id=max((order.order_id for order in orders), default=0) + 1)
-        return order.order_id, [AddSortOrderUpdate(sort_order=order)]
+        return order.order_id, [AddSortOrderUpdate.model_validate({"sort-order": order})]
 
     def _added(self, order: int | None) -> list[tuple[int, Fields]]:
         """Describe the new files; each takes over the partition of files that it replaces."""
@@ -279,17 +279,19 @@ class _Attempt:
             RUN: self._rewrite.run,
             **summary_of([file for _, file in added], self._found),
         }
-        return Snapshot(
-            snapshot_id=self._snapshot_id,
-            parent_snapshot_id=head.snapshot_id,
-            sequence_number=self._sequence,
-            # "Snapshots": times don't go backwards, even where the clocks of writers differ.
-            timestamp_ms=max(int(time.time() * 1000), head.timestamp_ms, metadata.last_updated_ms),
-            manifest_list=path,
-            summary=Summary(operation=Operation.REPLACE, **details),
-            schema_id=metadata.current_schema_id,
-            first_row_id=next_row_id,
-            added_rows=assigned if next_row_id is not None else None,
+        return Snapshot.model_validate(
+            {
+                "snapshot-id": self._snapshot_id,
+                "parent-snapshot-id": head.snapshot_id,
+                "sequence-number": self._sequence,
+                # "Snapshots": times don't go backwards, even where the clocks of writers differ.
+                "timestamp-ms": max(int(time.time() * 1000), head.timestamp_ms, metadata.last_updated_ms),
+                "manifest-list": path,
+                "summary": Summary(operation=Operation.REPLACE, **details),
+                "schema-id": metadata.current_schema_id,
+                "first-row-id": next_row_id,
+                "added-rows": assigned if next_row_id is not None else None,
+            }
         )
 
 

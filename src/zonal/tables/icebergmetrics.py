@@ -161,7 +161,7 @@ def _number(text: str | None, default: int) -> int:
 def _bound(kept: Kept, scalar: pa.Scalar | None, *, upper: bool) -> bytes | None:
     if not kept.bounds or scalar is None or not scalar.is_valid:
         return None
-    value = _plain(scalar)
+    value = plain(scalar)
     if isinstance(kept.type, (FloatType, DoubleType)):
         if math.isnan(value):
             return None
@@ -175,11 +175,11 @@ def _bound(kept: Kept, scalar: pa.Scalar | None, *, upper: bool) -> bytes | None
     return None if value is None else to_bytes(kept.type, value)
 
 
-def _plain(scalar: pa.Scalar) -> Any:  # noqa: ANN401
+def plain(scalar: pa.Scalar) -> Any:  # noqa: ANN401
     """Return dates and times as numbers: Python's own end in the year 9999."""
     kind = scalar.type
     if isinstance(kind, pa.BaseExtensionType):
-        return _plain(scalar.value)
+        return plain(scalar.value)
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         return scalar.cast(pa.int32()).as_py()
     if pa.types.is_temporal(kind):

@@ -19,9 +19,9 @@ from pyiceberg.manifest import DATA_FILE_TYPE, DEFAULT_BLOCK_SIZE, MANIFEST_ENTR
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.serializers import Compressor, ToOutputFile
-from pyiceberg.table import Table
+from pyiceberg.table import CreateTableTransaction, StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import TableRequirement, TableUpdate, ValidatableTableRequirement
+from pyiceberg.table.update import AssertCreate, TableRequirement, TableUpdate, ValidatableTableRequirement
 from pyiceberg.typedef import IcebergBaseModel, Record
 from pyiceberg.types import (
     IcebergType,
@@ -59,7 +59,6 @@ from zonal.tables.icebergmanifests import (
     RECORDS,
     REFERENCED,
     SEQUENCE_NUMBER,
-    SNAPSHOT_ID,
     SPEC_ID,
     STATUS,
 )
@@ -261,7 +260,7 @@ class _Unmoved(ValidatableTableRequirement):
     type: str = "zonal-assert-last-sequence-number"
     last_sequence_number: int
 
-    def validate(self, base_metadata: TableMetadata | None) -> None:
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]
         """Refuse the commit where another one came first."""
         found = None if base_metadata is None else _last_sequence(base_metadata)
         if found != self.last_sequence_number:
@@ -279,8 +278,18 @@ def commit_updates(table: Table, requirements: Sequence[TableRequirement], updat
         catalog.commit_table(table, tuple(requirements), tuple(updates))
         return
     own = _writing_all_versions(catalog)
-    unmoved = _Unmoved(last_sequence_number=_last_sequence(table.metadata))
-    own.commit_table(table, (*requirements, unmoved), tuple(updates))
+    unmoved = [] if isinstance(table, StagedTable) else [_Unmoved(last_sequence_number=_last_sequence(table.metadata))]
+    own.commit_table(table, (*requirements, *unmoved), tuple(updates))  # type: ignore[arg-type]
+
+
+def commit_creation(creation: CreateTableTransaction, updates: Sequence[TableUpdate]) -> None:
+    """Create a table together with its first snapshot."""
+    commit_updates(creation._table, (AssertCreate(),), (*creation._updates, *updates))
+
+
+def staged_table(creation: CreateTableTransaction) -> StagedTable:
+    """Return the table as it will be."""
+    return creation._table  # type: ignore[return-value]
 
 
 def _writing_all_versions(catalog: MetastoreCatalog) -> Catalog:

@@ -138,9 +138,7 @@ def _reading(file: DataFile) -> Reading:
 
 
 def _leaf_of_paths(file: DataFile) -> int:
-    projection = project(
-        _COLUMNS.empty_table().select(["file_path"]).schema, file.schema, _reading(file), complete=True
-    )
+    projection = project(pa.schema([_COLUMNS.field(0)]), file.schema, _reading(file), complete=True)
     return file.schema.leaves(projection.sources[0]).start
 
 

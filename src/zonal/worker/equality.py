@@ -17,6 +17,7 @@ from zonal.rewrite import EqualityDelete, Reading, Source
 from zonal.storage import Storage
 from zonal.worker.cache import Cache
 from zonal.worker.datafile import open_parquet
+from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError
 from zonal.worker.projection import field_id, project
 
@@ -81,7 +82,10 @@ class EqualityDeletes:
     def _read(self, ids: tuple[int, ...], locations: Sequence[str]) -> _Keys:
         wanted = pa.schema([field for whole in self._reading.schema if (field := _pruned(whole, set(ids)))])
         parts = [self._read_file(location, wanted, ids) for location in locations]
-        columns = [pa.chunked_array(c for part in parts for c in part[i].chunks) for i in range(len(ids))]
+        columns = [
+            pa.chunked_array([chunk for column in same for chunk in column.chunks], same[0].type)
+            for same in zip(*parts, strict=True)
+        ]
         return _numbered(columns)
 
     def _read_file(self, location: str, wanted: pa.Schema, ids: tuple[int, ...]) -> list[pa.ChunkedArray]:
@@ -91,7 +95,7 @@ class EqualityDeletes:
                 projection.apply(file.read(number, projection.sources), rows)
                 for number, rows in enumerate(file.group_rows)
             ]
-            return _key_columns(pa.concat_tables([wanted.empty_table(), *groups]), ids)
+            return _key_columns(pa.concat_tables([empty(wanted), *groups]), ids)
 
 
 def _paths(fields: Sequence[pa.Field], ids: set[int], before: tuple[int, ...] = ()) -> dict[int, tuple[int, ...]]:

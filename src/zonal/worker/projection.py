@@ -15,6 +15,7 @@ from pyarrow import types
 
 from zonal.errors import quoted
 from zonal.rewrite import FIELD_ID, Reading
+from zonal.worker.nulls import missing, without_nulls
 from zonal.worker.problem import FileError
 from zonal.worker.promotion import Convert, promotion, same
 
@@ -110,12 +111,18 @@ def field_id(field: pa.Field) -> int | None:
         raise FileError(f"the id of field {quoted(field.name)} is no number") from None
 
 
-def converted_scalar(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
-    """Return a value as one of this type, by the rules for files."""
-    convert = promotion(value.type, kind)
+def filling(value: pa.Scalar, field: pa.Field, path: str) -> Fill:
+    """Return what fills a column with one value, given by the metadata; its type is converted as those of files."""
+    convert = promotion(value.type, field.type)
     if convert is None:
-        raise FileError(f"a value of type {value.type} can't be read as {kind}")
-    return convert(pa.repeat(value, 1))[0]
+        given, wanted = _short(value.type), _short(field.type)
+        raise FileError(f"the value of column {quoted(path)} is {given}, which can't be read as {wanted}")
+    if not value.is_valid:
+        if not field.nullable:
+            raise FileError(f"the value of the required column {quoted(path)} is null")
+        return lambda rows: missing(rows, field.type)
+    one = _explaining(convert, value.type, field.type, path)(pa.repeat(value, 1))[0]
+    return lambda rows: pa.repeat(one, rows)
 
 
 class _Finder:
@@ -148,11 +155,10 @@ class _Finder:
         number = field_id(field) if self._reading.by_id else None
         default = None if number is None else self._reading.defaults.get(number)
         if default is not None and default.is_valid:
-            value = converted_scalar(default, field.type)
-            return lambda rows: pa.repeat(value, rows)
+            return filling(default, field, path)
         if not field.nullable:
             raise FileError(f"it lacks the required column {quoted(path)}, which has no default value")
-        return lambda rows: pa.nulls(rows, field.type)
+        return lambda rows: missing(rows, field.type)
 
     def conversion(self, want: pa.Field, have: pa.Field, leaf: int, path: str) -> Convert:
         """Return how a field of the file becomes the wanted one; `leaf` is the first Parquet column below it."""
@@ -291,7 +297,7 @@ def _rebuilt_struct(array: pa.Array, kind: pa.StructType, children: Sequence[_Co
         child = column.fill(len(array)) if column.source is None else column.convert(stored[column.source])
         if not field.nullable and child.null_count > array.null_count:
             raise FileError(f"the required column {quoted(f'{path}.{field.name}')} has nulls")
-        built.append(child)
+        built.append(child if field.nullable else without_nulls(child))
     valid = array.buffers()[0] if array.offset == 0 else None
     if array.null_count and valid is None:
         valid = array.is_valid().buffers()[1]

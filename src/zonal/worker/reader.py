@@ -19,8 +19,9 @@ from zonal.worker.cache import Cache
 from zonal.worker.datafile import DataFile, RowGroup, open_parquet
 from zonal.worker.deletes import PositionDeletes
 from zonal.worker.equality import EqualityDeletes
+from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError
-from zonal.worker.projection import FileSchema, Projection, converted_scalar, project
+from zonal.worker.projection import FileSchema, Projection, filling, project
 
 _FOOTERS = 4
 """Footers that are kept: a task asks several times for a file, but not for many in turn."""
@@ -74,7 +75,7 @@ class Reader:
                 live = np.ones(file.group_rows[number], np.bool_)
                 low, high = np.searchsorted(deleted, starts[number : number + 2])
                 live[deleted[low:high] - starts[number]] = False
-                data = self._raw(source, file, number, needed) if live.any() else self._wanted(needed).empty_table()
+                data = self._raw(source, file, number, needed) if live.any() else empty(self._wanted(needed))
                 yield self._finished(source, data, names, live, starts[number])
 
     def _finished(
@@ -101,8 +102,8 @@ class Reader:
         columns = dict(zip(stored, projection.apply(data, rows).columns, strict=True))
         for name in names:
             if name in source.constants:
-                kind = self._reading.schema.field(name).type
-                columns[name] = pa.chunked_array([pa.repeat(converted_scalar(source.constants[name], kind), rows)])
+                field = self._reading.schema.field(name)
+                columns[name] = pa.chunked_array([filling(source.constants[name], field, name)(rows)], field.type)
         return pa.Table.from_arrays([columns[name] for name in names], schema=self._wanted(names))
 
     def _projection(self, schema: FileSchema, names: Sequence[str]) -> Projection:

@@ -1,5 +1,7 @@
 """The two steps of a rewrite that workers run: read and place rows, then sort and write them."""
 
+import sys
+import zipimport
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -24,10 +26,23 @@ Batches = Iterable[pa.RecordBatch]
 Step = Callable[[Batches], Batches]
 
 
+def forget_archives() -> None:
+    """Spare the next task of this process a third of a second.
+
+    Spark invalidates all import caches when a task begins, and up to Python 3.12 the finder of a zip archive then reads
+    the archive's whole directory again; `pyspark.zip` has thousands of entries. A finder that is missing from the cache
+    is made again when a module is looked for that isn't imported yet.
+    """
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimport.zipimporter):
+            del sys.path_importer_cache[path]
+
+
 def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
     """Return the step from splits (one JSON text a row) to payloads and tallies."""
 
     def read(batches: Batches) -> Batches:
+        forget_archives()
         reader = Reader(reading, storage)
         task_of_piece = placement.task_of_file[placement.file_of_piece]
         for batch in batches:
@@ -100,6 +115,7 @@ def write_step(schema: pa.Schema, writing: Writing, placement: Placement, key_wo
     payloads = payload_schema(schema, key_words)
 
     def write(batches: Batches) -> Batches:
+        forget_archives()
         held: dict[int, list[pa.Buffer]] = defaultdict(list)
         rows_of: dict[int, int] = defaultdict(int)
         for batch in batches:
