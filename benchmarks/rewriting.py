@@ -9,6 +9,7 @@ whether zonal's cost grows with the rows and no faster.
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -134,6 +135,7 @@ def main() -> None:
     parser.add_argument("--json", help="file for all numbers")
     options = parser.parse_args()
     console = Console(width=180)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds, so that no engine and no copy is left
     if options.scales:
         options.only = options.only or f"{ZONAL}-delta-zorder"
     scales = [float(scale) for scale in (options.scales or str(options.scale)).split(",")]

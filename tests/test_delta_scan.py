@@ -169,7 +169,7 @@ def test_a_partition_value_of_another_type_is_refused_with_its_column(log):
 def test_z85_is_the_alphabet_of_zeromq():
     assert z85("HelloWorld") == bytes.fromhex("864fd26fb559f75b")
     for broken in ("Hell", "Hell\u00e9", "~~~~~"):
-        with pytest.raises(ValueError, match="Base85|multiple"):
+        with pytest.raises(ValueError, match=r"Base85|multiple"):
             z85(broken)
 
 

@@ -6,10 +6,12 @@ A JVM starts Python workers, and either may outlive the process that started it.
 
 import ctypes
 import os
+import signal
 import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,18 +92,26 @@ def run(command: Sequence[str], *, environment: dict[str, str], log: Path, timeo
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
     watch = _Watch(process.pid)
-    wall = 0.0
+    try:
+        wall = _until_all_ended(watch, start, timeout)
+    finally:
+        watch.kill()  # what is left when this process is interrupted
+    process.returncode = watch.status  # Popen must not wait for a process that was waited for
+    return Usage(watch.status or 0, watch.cpu_seconds, wall, watch.tree_bytes, watch.worker_bytes)
+
+
+def _until_all_ended(watch: "_Watch", start: float, timeout: float) -> float:
+    """Return the seconds until the command itself had ended."""
+    wall = None
     while watch.reap():
         watch.look()
         elapsed = time.monotonic() - start
-        if watch.status is not None and not wall:
+        if watch.status is not None and wall is None:
             wall = elapsed
-        if elapsed > timeout or (wall and elapsed > wall + GRACE):
+        if elapsed > timeout or (wall is not None and elapsed > wall + GRACE):
             watch.kill()
         time.sleep(INTERVAL)
-    process.returncode = watch.status  # Popen must not wait for a process that was waited for
-    wall = wall or time.monotonic() - start
-    return Usage(watch.status or 0, watch.cpu_seconds, wall, watch.tree_bytes, watch.worker_bytes)
+    return time.monotonic() - start if wall is None else wall
 
 
 class _Watch:
@@ -139,7 +149,8 @@ class _Watch:
     def kill(self) -> None:
         for process in tree(os.getpid()):
             if process.pid != os.getpid():
-                os.kill(process.pid, 9)
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
 
 
 def _memory(pid: int, file: str, field: str) -> int:

@@ -8,7 +8,9 @@ from zonal.layout import Layout
 from zonal.ranks import Ranks
 
 if TYPE_CHECKING:
+    from zonal.spark.frame import clustered
     from zonal.tables.opening import open_table
+    from zonal.verbs.cluster import cluster
     from zonal.verbs.explain import explain, prune
     from zonal.verbs.show import show
 
@@ -21,7 +23,9 @@ __all__ = [
     "ZonalAdvice",
     "ZonalError",
     "__version__",
+    "cluster",
     "cluster_batch",
+    "clustered",
     "explain",
     "open_table",
     "prune",
@@ -29,6 +33,8 @@ __all__ = [
 ]
 
 _LATER = {
+    "cluster": "zonal.verbs.cluster",
+    "clustered": "zonal.spark.frame",
     "explain": "zonal.verbs.explain",
     "prune": "zonal.verbs.explain",
     "show": "zonal.verbs.show",

@@ -7,17 +7,18 @@ from datetime import datetime
 from datetime import timezone as zones
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from zonal import __version__
 from zonal.errors import ZonalError, quoted
 
 if TYPE_CHECKING:
     from zonal.tables.table import Table
+    from zonal.verbs.cluster import Step
 
 UTC = zones.utc
 
@@ -155,6 +156,70 @@ def explain(
         print_explanation(Console(), found, files=files)
 
 
+@app.command()
+def cluster(
+    table: TableName,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Columns to cluster by, separated by commas.", show_default="the recorded layout's"),
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            help="zorder, hilbert or linear; or a whole layout, as in 'zorder(ts, id)'.", show_default="zorder"
+        ),
+    ] = None,
+    target_file_size: Annotated[
+        str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="128MiB")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(help="Rewrite only files that might hold a matching row.", show_default=False)
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Rewrite files that are in the layout already, too.")] = False,
+    into: Annotated[
+        str | None,
+        typer.Option(help="Write a copy to delta:PATH, parquet:PATH or iceberg:NS.TABLE.", show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
+    max_bytes: Annotated[
+        str | None, typer.Option(help="Rewrite at most so much in this run, such as 10GB.", show_default=False)
+    ] = None,
+    commit_every: Annotated[
+        str | None, typer.Option(help="Commit after about so much, such as 50GB.", show_default="once, at the end")
+    ] = None,
+    master: Annotated[str | None, typer.Option(help="Spark master.", show_default="local[*]")] = None,
+    remote: Annotated[str | None, typer.Option(help="Spark Connect server, as sc://HOST.", show_default=False)] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting; may be repeated.", show_default=False),
+    ] = None,
+    catalog: Catalog = None,
+    storage_option: Storage = None,
+    output: OutputAs = Output.text,
+) -> None:
+    """Rewrite a table on Spark so that queries skip most of its files, and commit the new files atomically."""
+    from zonal.report.clustering import print_clustering, print_plan  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.jsonform import to_json  # noqa: PLC0415
+    from zonal.verbs import cluster as verb  # noqa: PLC0415
+
+    options: dict[str, Any] = {
+        "by": _names(by), "layout": layout, "target_file_size": target_file_size, "where": where, "full": full,
+        "max_bytes": max_bytes, "commit_every": commit_every, "catalog": catalog,
+        "storage_options": _pairs("--storage-option", storage_option),
+    }  # fmt: skip
+    if dry_run:
+        if into is not None:
+            raise ZonalError("--dry-run tells what a rewrite in place would do: leave out --into.")
+        plan = verb.plan_clustering(table, **options)
+        typer.echo(to_json(plan)) if output is Output.json else print_plan(Console(), plan)
+        return
+    with _steps() as progress:
+        done = verb.cluster(
+            table, **options, into=into, master=master, remote=remote, conf=_pairs("--conf", conf), progress=progress
+        )
+    typer.echo(to_json(done)) if output is Output.json else print_clustering(Console(), done)
+
+
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
@@ -162,10 +227,32 @@ def _names(text: str | None) -> list[str] | None:
 def _open(name: str, catalog: str | None, options: list[str] | None) -> "Table":
     from zonal.tables.opening import open_table  # noqa: PLC0415
 
-    wrong = [option for option in options or [] if "=" not in option]
+    return open_table(name, catalog=catalog, storage_options=_pairs("--storage-option", options))
+
+
+def _pairs(option: str, values: list[str] | None) -> dict[str, str]:
+    wrong = [value for value in values or [] if "=" not in value]
     if wrong:
-        raise ZonalError(f"--storage-option {quoted(wrong[0].partition('=')[0])} is not KEY=VALUE.")
-    return open_table(name, catalog=catalog, storage_options=dict(option.split("=", 1) for option in options or []))
+        raise ZonalError(f"{option} {quoted(wrong[0].partition('=')[0])} is not KEY=VALUE.")
+    return dict(value.split("=", 1) for value in values or [])
+
+
+@contextmanager
+def _steps() -> "Iterator[Callable[[Step], None] | None]":
+    """Show a bar of the steps of a rewrite, with the time that is left, on a terminal only."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def report(step: "Step") -> None:
+            where = f"commit {step.commit} of {step.commits}: " if step.commits > 1 else ""
+            bar.update(task, description=where + step.name, completed=step.done, total=step.total or None)
+
+        yield report
 
 
 @contextmanager

@@ -115,8 +115,8 @@ def s3_arguments(options: Mapping[str, str]) -> dict[str, Any]:
         given |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or ("http" if plain else "https")}
     if _is_true(_option(options, "aws_skip_signature", "skip_signature", "s3.anonymous")):
         given["anonymous"] = True
-    names = ("aws_virtual_hosted_style_request", "virtual_hosted_style_request", "s3.force-virtual-addressing")
-    if _is_true(_option(options, *names)):
+    styles = ("aws_virtual_hosted_style_request", "virtual_hosted_style_request", "s3.force-virtual-addressing")
+    if _is_true(_option(options, *styles)):
         given["force_virtual_addressing"] = True
     return {name: value for name, value in given.items() if value is not None}
 

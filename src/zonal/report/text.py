@@ -13,11 +13,11 @@ from zonal.verbs.show import ColumnHealth, TableHealth
 def print_health(console: Console, health: TableHealth) -> None:
     """Print what `show` found."""
     for label, value in _facts(health):
-        console.print(Text(f"{label:<12}", style="bold") + Text(_printable(value)), soft_wrap=True)
+        console.print(Text(f"{label:<12}", style="bold") + Text(printable(value)), soft_wrap=True)
     if health.columns:
         console.print(_column_table(health))
         for column in sorted(health.columns, key=lambda column: column.depth.lookup_files):
-            console.print(Text(_printable(f"· {column.verdict}{_by_depth(column)}")), soft_wrap=True)
+            console.print(Text(printable(f"· {column.verdict}{_by_depth(column)}")), soft_wrap=True)
     if health.columns_left_out:
         console.print(f"{health.columns_left_out} more columns have bounds: name them with --columns.")
     _print_list(console, "Not to be rewritten:", health.blockers)
@@ -50,7 +50,7 @@ def _column_table(health: TableHealth) -> Table:
     for heading in ("bounds", "distinct", "depth", "overlaps", "constant", "look-up"):
         table.add_column(heading, justify="right")
     for column in health.columns:
-        table.add_row(Text(_printable(column.depth.column)), *_cells(column))
+        table.add_row(Text(printable(column.depth.column)), *_cells(column))
     return table
 
 
@@ -76,8 +76,8 @@ def _by_depth(column: ColumnHealth) -> str:
 def print_explanation(console: Console, found: Explanation, *, files: bool = False) -> None:
     """Print what `explain` found, and with `files` the files that are read."""
     version = "" if found.version is None else f", version {found.version}"
-    console.print(Text(_printable(f"{found.table} ({found.format}{version})"), style="bold"), soft_wrap=True)
-    console.print(Text(_printable(found.predicate)), soft_wrap=True)
+    console.print(Text(printable(f"{found.table} ({found.format}{version})"), style="bold"), soft_wrap=True)
+    console.print(Text(printable(found.predicate)), soft_wrap=True)
     table = Table("level", "read", "of", "bytes read", "of")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -87,14 +87,14 @@ def print_explanation(console: Console, found: Explanation, *, files: bool = Fal
     console.print(table)
     for name, count in sorted(found.skipped_by.items(), key=lambda item: -item[1]):
         console.print(
-            Text(_printable(f"· {name} skipped {count:,} {'file' if count == 1 else 'files'}")), soft_wrap=True
+            Text(printable(f"· {name} skipped {count:,} {'file' if count == 1 else 'files'}")), soft_wrap=True
         )
     _print_list(console, "No statistics help with:", found.unknown)
     _print_list(console, "Notes:", found.notes)
     if files:
         for file in found.files:
             inside = "" if file.row_groups is None else f", {file.row_groups} of {file.total_row_groups} row groups"
-            console.print(Text(_printable(f"{file.path} ({size_text(file.size)}{inside})")), soft_wrap=True)
+            console.print(Text(printable(f"{file.path} ({size_text(file.size)}{inside})")), soft_wrap=True)
 
 
 def size_text(size: int) -> str:
@@ -116,11 +116,11 @@ def _print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
     if lines:
         console.print(Text(heading, style="bold"))
         for line in lines[:20]:
-            console.print(Text(_printable(f"· {line}")), soft_wrap=True)
+            console.print(Text(printable(f"· {line}")), soft_wrap=True)
         if len(lines) > 20:
             console.print(f"· and {len(lines) - 20} more")
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Escape control characters: a name may hold some that move the cursor or change colors."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

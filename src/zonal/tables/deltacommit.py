@@ -78,8 +78,8 @@ def commit(replacement: Replacement, newest: Callable[[State | None], State], fo
     state: State | None = None
     for attempt in range(ATTEMPTS):
         state = newest(state)
-        check(replacement, state)
-        lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in actions(replacement, state))
+        removed = still_live(replacement, state)
+        lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in actions(replacement, removed, state))
         if put_if_absent(f"{folder}/{state.version + 1:020d}.json", lines):
             return state.version + 1
         # Another writer was faster. Waits of random length keep two losers from meeting again.
@@ -93,8 +93,8 @@ def commit(replacement: Replacement, newest: Callable[[State | None], State], fo
 # --- conflicts -------------------------------------------------------------------------------------------------------
 
 
-def check(replacement: Replacement, current: State) -> None:
-    """Raise a `ConflictError` if the rewrite doesn't fit the current state any more."""
+def still_live(replacement: Replacement, current: State) -> list[Live]:
+    """Return the files to remove as the current state has them, or a `ConflictError` if the rewrite doesn't fit it."""
     base, name = replacement.base, quoted(replacement.root, limit=300)
     if current.version < base.version:
         raise ConflictError(f"{name} was replaced by another table while it was rewritten; nothing was committed.")
@@ -102,36 +102,39 @@ def check(replacement: Replacement, current: State) -> None:
         raise ConflictError(f"The schema or the properties of {name} changed since version {base.version}.")
     if current.protocol.comparable != base.protocol.comparable:
         raise ConflictError(f"The Delta protocol of {name} changed since version {base.version}.")
-    live = {file.key for file in current.find([file.path for file in replacement.removed])}
+    live = {file.key: file for file in current.find([file.path for file in replacement.removed])}
     if gone := [file.path for file in replacement.removed if file.key not in live]:
         raise ConflictError(
             f"Another writer removed or changed {len(gone)} of the files of {name} that were rewritten, such as "
             f"{quoted(min(gone), limit=300)}; nothing was committed.",
             gone,
         )
+    return [live[file.key] for file in replacement.removed]
 
 
 def _comparable(metadata: Metadata) -> object:
     """Return what of the metadata a rewrite depends on, parsed: texts of the same schema may differ."""
     configuration = {name: value for name, value in metadata.configuration.items() if name != LAYOUT_PROPERTY}
-    schema = json.loads(metadata.schema)
-    for member in schema["fields"]:
-        # Every append to a table with an identity column moves its mark.
-        (member.get("metadata") or {}).pop("delta.identity.highWaterMark", None)
+    try:
+        schema = json.loads(metadata.schema)
+        for member in schema["fields"]:
+            # Every append to a table with an identity column moves its mark.
+            (member.get("metadata") or {}).pop("delta.identity.highWaterMark", None)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        schema = metadata.schema
     return metadata.action.get("id"), schema, metadata.partitioning, configuration
 
 
 # --- actions ---------------------------------------------------------------------------------------------------------
 
 
-def actions(replacement: Replacement, current: State) -> Iterator[Action]:
+def actions(replacement: Replacement, removed: Sequence[Live], current: State) -> Iterator[Action]:
     """Yield the actions of the version behind `current`; `commitInfo` comes first ("In-Commit Timestamps")."""
     now = time.time_ns() // 1_000_000
     yield {"commitInfo": _info(replacement, current, now)}
     if (metadata := _with_layout(current.metadata, replacement.layout)) is not None:
         yield {"metaData": metadata}
-    files = current.find([file.path for file in replacement.removed])
-    for file in files:
+    for file in removed:
         yield {"remove": remove_action(file, time=now)}
     adds = _adds(replacement, current, now)
     if tracks_rows(current.protocol, current.metadata.configuration):
@@ -253,12 +256,19 @@ def put_if_absent(path: str, text: str) -> bool:
     """
     target = Path(path)
     hidden = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
+    linking = False
     try:
         with hidden.open("xb") as file:
             file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
+        linking = True
         return _link(hidden, target)
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        # Whoever takes an interrupt for a failure would remove files that may be the table's by now.
+        if linking:
+            raise _unknown(target, interrupt) from interrupt
+        raise
     except OSError as error:
         raise TableError(
             f"Can't write {quoted(path, limit=300)}: {error}. Delta commits need a file system with hard links."
@@ -280,13 +290,17 @@ def _link(hidden: Path, target: Path) -> bool:
         except OSError:
             unknown = True
         if unknown:
-            raise CommitUnknownError(
-                f"It isn't known whether {quoted(str(target), limit=300)} was written ({error}), so the new files must "
-                "stay. See whether the table's newest versions have this run."
-            ) from None
+            raise _unknown(target, error) from None
         raise
     _sync_folder(target.parent)
     return True
+
+
+def _unknown(target: Path, reason: BaseException) -> CommitUnknownError:
+    return CommitUnknownError(
+        f"It isn't known whether {quoted(str(target), limit=300)} was written ({type(reason).__name__} {reason}), so "
+        "the new files must stay. See whether the table's newest versions have this run."
+    )
 
 
 def _sync_folder(folder: Path) -> None:

@@ -64,25 +64,36 @@ def partition_text(value: pa.Scalar, column: str) -> str | None:
         return None
     if pa.types.is_dictionary(value.type):
         return partition_text(value.value, column)
-    kind, plain = value.type, None
-    if pa.types.is_boolean(kind):
-        return str(value.as_py()).lower()
-    if pa.types.is_timestamp(kind):
-        plain = _timestamp_text(value)
-    elif pa.types.is_floating(kind):
-        plain = _float_text(float(value.as_py()))
-    elif pa.types.is_decimal(kind):
-        plain = format(value.as_py(), "f")
-    elif pa.types.is_integer(kind) or pa.types.is_date(kind) or _is_text(kind):
-        plain = str(value.cast(pa.string()))
+    try:
+        plain = _plain_text(value)
+    except OverflowError:
+        raise TableError(
+            f"The partition value {value} of column {quoted(column)} is outside of the years 1 to 9999, which Delta's "
+            "readers know."
+        ) from None
     if plain is None:
-        raise TableError(f"Column {quoted(column)} of type {kind} can't partition a Delta table.")
+        raise TableError(f"Column {quoted(column)} of type {value.type} can't partition a Delta table.")
     if not plain:
         raise TableError(
             f"Column {quoted(column)} has the partition value '', which Delta can't tell from null. "
             "Don't partition by it, or change the value first."
         )
     return plain
+
+
+def _plain_text(value: pa.Scalar) -> str | None:
+    kind = value.type
+    if pa.types.is_boolean(kind):
+        return str(value.as_py()).lower()
+    if pa.types.is_timestamp(kind):
+        return _timestamp_text(value)
+    if pa.types.is_floating(kind):
+        return _float_text(float(value.as_py()))
+    if pa.types.is_decimal(kind):
+        return format(value.as_py(), "f")
+    if pa.types.is_integer(kind) or _is_text(kind):
+        return str(value.as_py())
+    return str(value.as_py().isoformat()) if pa.types.is_date(kind) else None
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -7,8 +7,10 @@ from pathlib import Path
 from zonal.errors import TableError, quoted
 from zonal.files import Snapshot
 from zonal.tables.delta import DeltaTable, is_delta
+from zonal.tables.deltacreate import DeltaDestination
+from zonal.tables.parquetcopy import ParquetDestination
 from zonal.tables.parquetfolder import ParquetTable, Progress
-from zonal.tables.table import Table
+from zonal.tables.table import Destination, Table
 
 _VERSION = re.compile(r"(?P<name>.+)@(?P<version>[^@/\\]+)")
 
@@ -36,6 +38,25 @@ def open_table(name: str, *, catalog: str | None = None, storage_options: Mappin
             f"or give its metadata file, such as {newest}."
         )
     return ParquetTable(location, storage_options=options)
+
+
+def open_destination(
+    name: str, *, catalog: str | None = None, storage_options: Mapping[str, str] | None = None
+) -> Destination:
+    """Name a table that doesn't exist yet: `delta:PATH`, `parquet:PATH` or `iceberg:NAMESPACE.TABLE`."""
+    kind, _, rest = name.partition(":")
+    options = dict(storage_options or {})
+    if kind == "delta" and rest:
+        return DeltaDestination(rest, storage_options=options)
+    if kind == "parquet" and rest:
+        return ParquetDestination(rest, storage_options=options)
+    if kind == "iceberg" and rest:
+        from zonal.tables.icebergcreate import IcebergDestination  # noqa: PLC0415 - slow to import
+
+        return IcebergDestination(rest, catalog=catalog, catalog_properties=options)
+    raise TableError(
+        f"Say which format {quoted(name, limit=200)} shall have: delta:PATH, parquet:PATH or iceberg:NAMESPACE.TABLE."
+    )
 
 
 def read_snapshot(table: Table, progress: Progress | None = None) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Plain Parquet in a rewrite: its files are read by workers; new ones make a new folder, which appears by one rename."""
+"""Plain Parquet in a rewrite: how workers read its files, and a new folder of them that appears by one rename."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
@@ -12,12 +12,16 @@ from zonal.files import UNKNOWN, Ints, Snapshot
 from zonal.layout import Layout
 from zonal.rewrite import Reading, Scan, Source, Writing, Written
 from zonal.storage import Storage
-from zonal.tables.parquetfolder import HIVE_NULL, LAYOUT_KEY
+
+LAYOUT_KEY = "zonal.layout"
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def scan_files(snapshot: Snapshot, files: Ints, storage: Storage, columns: Sequence[str] | None) -> Scan:
     """Return how workers read files of a folder: columns by name, those of Hive partitions from the folders' names."""
-    names = list(columns) if columns is not None else [n for n in snapshot.schema.names if n not in snapshot.partitioning]
+    names = (
+        list(columns) if columns is not None else [n for n in snapshot.schema.names if n not in snapshot.partitioning]
+    )
     for name in names:
         if name not in snapshot.schema.names:
             raise ColumnError(f"Unknown column {quoted(name)}. {suggestion(name, snapshot.schema.names)}")
@@ -74,8 +78,8 @@ class ParquetDestination:
         filesystem, path = self._storage.locate(self.name)
         if not isinstance(filesystem, pa.fs.LocalFileSystem):
             raise TableError(
-                f"{quoted(self.name, limit=300)} is in an object store, where a folder of Parquet files can't appear at "
-                "once. Write a table instead: --into delta:… or iceberg:…."
+                f"{quoted(self.name, limit=300)} is in an object store, where a folder of Parquet files can't appear "
+                "at once. Write a table instead: --into delta:… or iceberg:…."
             )
         if filesystem.get_file_info(path).type != pa.fs.FileType.NotFound:
             raise TableError(f"{quoted(self.name, limit=300)} exists already. Choose a new folder for --into.")
@@ -93,7 +97,9 @@ class ParquetDestination:
         """Rename the run's folder to the new one's name."""
         filesystem, path = self._storage.locate(self.name)
         if filesystem.get_file_info(path).type != pa.fs.FileType.NotFound:
-            raise TableError(f"{quoted(self.name, limit=300)} was made by somebody else meanwhile; nothing was written.")
+            raise TableError(
+                f"{quoted(self.name, limit=300)} was made by somebody else meanwhile; nothing was written."
+            )
         filesystem.create_dir(self._folder, recursive=True)
         filesystem.move(self._folder, path)
         return None

@@ -19,14 +19,13 @@ from zonal.layout import Layout
 from zonal.parquet import decode
 from zonal.parquet.decode import NOTHING, Range, Scalar, Statistics
 from zonal.parquet.footer import Footer, parse_footer, read_footer_bytes, row_group_ranges
+from zonal.rewrite import Scan
 from zonal.storage import Storage
+from zonal.tables.parquetcopy import HIVE_NULL, LAYOUT_KEY, scan_files
 
 THREADS = 16
 """Footers read at once: each is one small request, and most of its time is waiting for the storage."""
-LAYOUT_KEY = "zonal.layout"
 BLOCKER = "plain Parquet has no atomic commit: use --into"
-
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 Progress = Callable[[int, int], None]
 
@@ -101,6 +100,10 @@ class ParquetTable:
             return self._storage.open_input_file(self._root + inside)
         except (OSError, pa.ArrowException) as error:
             raise TableError(f"It can't be opened: {error}") from error
+
+    def scan(self, snapshot: Snapshot, files: Ints, *, columns: Sequence[str] | None = None) -> Scan:
+        """Return how workers read these files: columns by name, those of Hive partitions from the folders' names."""
+        return scan_files(snapshot, files, self.storage, columns)
 
     def footer(self, path: str) -> Footer:
         """Return a file's footer, from memory where a snapshot has read it."""

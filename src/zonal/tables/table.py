@@ -26,11 +26,8 @@ class Table(Protocol):
         """Open one of the snapshot's files for random access; the caller closes it."""
 
 
-class Rewritable(Table, Protocol):
-    """A table whose rows workers can read, and whose files can be replaced."""
-
-    def newest(self) -> "Rewritable":
-        """Return the table as it is now; `snapshot` of a table that was opened at a time may be older."""
+class Readable(Table, Protocol):
+    """A table whose rows workers can read."""
 
     def scan(self, snapshot: Snapshot, files: Ints, *, columns: Sequence[str] | None = None) -> Scan:
         """Return what workers need to read the rows of these files.
@@ -38,6 +35,13 @@ class Rewritable(Table, Protocol):
         By default they are read as a rewrite in place needs them: all that the data files hold, with the columns that
         track rows. With `columns` these top-level columns are read, also those that only the metadata has.
         """
+
+
+class Rewritable(Readable, Protocol):
+    """A table whose files can be replaced."""
+
+    def newest(self) -> "Rewritable":
+        """Return the table as it is now; `snapshot` of a table that was opened at a time may be older."""
 
     def writing(self, snapshot: Snapshot, *, layout: Layout, run: str) -> Writing:
         """Return how files that replace others are written; nothing is written yet.

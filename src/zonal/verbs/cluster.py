@@ -4,7 +4,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -21,8 +21,9 @@ from zonal.predicates.sql import parse_where
 from zonal.ranks import bind
 from zonal.sampling import plan
 from zonal.sizes import parse_size
-from zonal.tables.opening import open_table, read_snapshot
-from zonal.tables.table import Rewritable, Table
+from zonal.tables.opening import open_destination, open_table, read_snapshot
+from zonal.tables.table import Readable, Rewritable, Table
+from zonal.verbs.copying import plan_copy, run_copy
 from zonal.verbs.rewriting import Done, Rewriter, Runner, physical
 
 if TYPE_CHECKING:
@@ -45,6 +46,20 @@ class Step:
     commits: int = 1
     done: int = 0
     total: int = 0
+
+
+@dataclass(frozen=True)
+class Names:
+    """How names of tables are understood."""
+
+    catalog: str | None
+    storage_options: Mapping[str, str] | None
+
+    def opened(self, table: Table | str) -> Table:
+        """Open a table by its name; one that is open already stays so."""
+        if not isinstance(table, str):
+            return table
+        return open_table(table, catalog=self.catalog, storage_options=self.storage_options)
 
 
 @dataclass(frozen=True)
@@ -104,8 +119,11 @@ def cluster(
     target_file_size: int | str | None = None,
     where: str | None = None,
     full: bool = False,
+    into: str | None = None,
     max_bytes: int | str | None = None,
     commit_every: int | str | None = None,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
     spark: "SparkSession | None" = None,
     master: str | None = None,
     remote: str | None = None,
@@ -117,19 +135,27 @@ def cluster(
 
     `layout` is a curve's name with the columns in `by`, or a whole layout; without both it is the one recorded in the
     table. Rows stay in their partition. `where` restricts the rewrite to files that might match, `full` rewrites files
-    in the layout, too, `max_bytes` bounds the run, and `commit_every` commits after about so many bytes; sizes are
+    in the layout, too, `into` leaves the table as it is and writes a copy (`delta:…`, `parquet:…`, `iceberg:…`),
+    `max_bytes` bounds the run, and `commit_every` commits after about so many bytes; sizes are
     numbers of bytes or texts such as `64MB`. `runner` runs the work elsewhere than on Spark.
     """
     began = time.monotonic()
     report = progress or _silent
+    named = Names(catalog, storage_options)
+    source = named.opened(table)
     report(Step("reading the table's metadata"))
-    job = _Job.of(table, by, layout, target_file_size, where=where, full=full, max_bytes=max_bytes)
+    running = nullcontext(runner) if runner is not None else spark_runner(spark, master, remote, conf)
+    if into is not None:
+        if where is not None or full or max_bytes is not None or commit_every is not None:
+            raise ZonalError("--into copies the whole table at once: leave out where, full, max_bytes, commit_every.")
+        file_bytes = _size(target_file_size, "target_file_size")
+        return _copied(source, by, layout, file_bytes, into, named, running, report, began)
+    job = _Job.of(source, by, layout, target_file_size, where=where, full=full, max_bytes=max_bytes)
     groups = job.groups(_size(commit_every, "commit_every"))
     run = new_run()
     done, after = Done(), job.snapshot
     if groups:
         report(Step("starting Spark"))
-        running = nullcontext(runner) if runner is not None else spark_runner(spark, master, remote, conf)
         with running as run_steps:
             for number, paths in enumerate(groups):
                 steps = partial(_tell, report, number + 1, len(groups))
@@ -138,10 +164,39 @@ def cluster(
                 done += rewriter.rewrite(snapshot, still_there(snapshot, paths), number)
         report(Step("reading the table's metadata"))
         after = job.table.newest().snapshot()
+    return _result(job.snapshot, after, job.layout, run, done, began)
+
+
+def _copied(
+    source: Table,
+    by: str | Sequence[str] | None,
+    layout: str | Layout | None,
+    file_bytes: int | None,
+    into: str,
+    named: Names,
+    running: AbstractContextManager[Runner],
+    report: Progress,
+    began: float,
+) -> Clustering:
+    if not is_readable(source):
+        raise TableError(f"{quoted(source.name, limit=300)} can't be read by workers.")
+    snapshot = read_snapshot(source)
+    chosen = chosen_layout(snapshot, by, layout, file_bytes)
+    bind(snapshot.schema, [*chosen.columns, *chosen.bloom_columns])
+    destination = open_destination(into, catalog=named.catalog, storage_options=named.storage_options)
+    run = new_run()
+    copy = plan_copy(source, snapshot, destination, chosen, run)
+    report(Step("starting Spark"))
+    with running as run_steps:
+        done = run_copy(copy, destination, run_steps, partial(_tell, report, 1, 1))
+    return _result(snapshot, named.opened(into).snapshot(), chosen, run, done, began)
+
+
+def _result(before: Snapshot, after: Snapshot, layout: Layout, run: str, done: Done, began: float) -> Clustering:
     return Clustering(
-        table=job.snapshot.name,
-        format=job.snapshot.format,
-        layout=str(job.layout),
+        table=after.name,
+        format=after.format,
+        layout=str(layout),
         run=run,
         versions=done.versions,
         rows=done.rows,
@@ -149,9 +204,9 @@ def cluster(
         removed_bytes=done.removed_bytes,
         added_files=done.added_files,
         added_bytes=done.added_bytes,
-        files_before=len(job.snapshot.files),
+        files_before=len(before.files),
         files_after=len(after.files),
-        depths=tuple(depths(job.snapshot, after, job.layout)),
+        depths=tuple(depths(before, after, layout)),
         conflicts=done.conflicts,
         seconds=time.monotonic() - began,
     )
@@ -175,9 +230,12 @@ def plan_clustering(
     full: bool = False,
     max_bytes: int | str | None = None,
     commit_every: int | str | None = None,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> ClusteringPlan:
     """Tell what `cluster` would do with the same arguments; nothing is written, and no Spark is started."""
-    job = _Job.of(table, by, layout, target_file_size, where=where, full=full, max_bytes=max_bytes)
+    source = Names(catalog, storage_options).opened(table)
+    job = _Job.of(source, by, layout, target_file_size, where=where, full=full, max_bytes=max_bytes)
     groups = [still_there(job.snapshot, paths) for paths in job.groups(_size(commit_every, "commit_every"))]
     rows = new_files = 0
     new_bytes = seconds = 0.0
@@ -219,7 +277,7 @@ class _Job:
     @classmethod
     def of(
         cls,
-        table: Table | str,
+        source: Table,
         by: str | Sequence[str] | None,
         layout: str | Layout | None,
         target_file_size: int | str | None,
@@ -228,7 +286,6 @@ class _Job:
         full: bool,
         max_bytes: int | str | None,
     ) -> "_Job":
-        source = open_table(table) if isinstance(table, str) else table
         snapshot = read_snapshot(source)
         chosen = chosen_layout(snapshot, by, layout, _size(target_file_size, "target_file_size"))
         refuse(snapshot, chosen)
@@ -287,6 +344,11 @@ def refuse(snapshot: Snapshot, layout: Layout) -> None:
 def is_rewritable(table: Table) -> TypeGuard[Rewritable]:
     """Tell whether a table's files can be replaced at all."""
     return hasattr(table, "commit")
+
+
+def is_readable(table: Table) -> TypeGuard[Readable]:
+    """Tell whether workers can read the table's rows."""
+    return hasattr(table, "scan")
 
 
 def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDepth]:

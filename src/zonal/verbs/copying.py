@@ -1,0 +1,91 @@
+"""`cluster --into`: a second copy of a table in another layout, in any format; the table itself stays as it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from zonal.errors import CommitUnknownError, TableError, quoted
+from zonal.files import Snapshot
+from zonal.layout import Layout
+from zonal.rewrite import Scan, Writing
+from zonal.sampling import plan
+from zonal.tables.table import Destination, Readable
+from zonal.verbs.rewriting import Done, Report, Runner, check_rows, physical, sweep
+from zonal.worker.splits import plan_splits
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """A copy of all rows of a snapshot: how they are read and written."""
+
+    snapshot: Snapshot
+    scan: Scan
+    writing: Writing
+    layout: Layout
+
+
+def plan_copy(table: Readable, snapshot: Snapshot, destination: Destination, layout: Layout, run: str) -> Copy:
+    """Decide how the rows are read and written; nothing is written yet.
+
+    Partitions by plain columns are kept. Others, such as `day(ts)`, are not: the copy is clustered as a whole.
+    """
+    keys = snapshot.partitioning
+    kept = keys if all(name in snapshot.schema.names for name in keys) else ()
+    files = np.arange(len(snapshot.files))
+    partitions = _partition_values(snapshot, kept) if kept else [{}]
+    columns = destination.file_columns(snapshot.schema, kept)
+    writing = destination.writing(snapshot.schema, kept, partitions, layout=layout, run=run)
+    scan = table.scan(snapshot, files, columns=columns)
+    if not kept:
+        scan = replace(scan, sources=tuple(replace(source, partition=0) for source in scan.sources))
+    return Copy(snapshot, scan, writing, layout)
+
+
+def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Report) -> Done:
+    """Write the copy and publish it at once; whatever fails, nothing of it is left."""
+    files = copy.snapshot.files
+    published: set[str] = set()
+    try:
+        report("sampling")
+        placement, _ = plan(copy.scan, copy.writing, physical(copy.layout, copy.scan))
+        report("rewriting")
+        splits = plan_splits(copy.scan.sources, placement.files)
+        tallies, written = runner(copy.scan, copy.writing, placement, splits, report)
+        check_rows(copy.snapshot, copy.scan, tallies, written)
+        report("committing")
+        sweep(copy.writing, {file.path for file in written})
+        version = destination.publish(written)
+        published = {file.path for file in written}
+    except CommitUnknownError:
+        raise  # the new files may be a table by now
+    except BaseException:
+        sweep(copy.writing, published)
+        raise
+    return Done(
+        versions=() if version is None else (version,),
+        removed_bytes=int(files.sizes.sum()),
+        added_files=len(written),
+        added_bytes=sum(file.size for file in written),
+        rows=sum(file.rows for file in written),
+    )
+
+
+def _partition_values(snapshot: Snapshot, keys: tuple[str, ...]) -> list[Mapping[str, pa.Scalar]]:
+    """Return the values of each partition, by what its first file says."""
+    files = snapshot.files
+    _, first = np.unique(files.partition, return_index=True)
+    return [{name: _value(snapshot, name, int(file)) for name in keys} for file in first]
+
+
+def _value(snapshot: Snapshot, name: str, file: int) -> pa.Scalar:
+    bounds = snapshot.files.partition_bounds[name]
+    kind = snapshot.schema.field(name).type
+    lower, upper = bounds.lower[file], bounds.upper[file]
+    if not lower.is_valid and bounds.nulls[file] == snapshot.files.rows[file]:
+        return pa.scalar(None, kind)
+    if not lower.is_valid or lower != upper:
+        path = snapshot.files.paths[file].as_py()
+        raise TableError(f"The partition value {quoted(name)} of {quoted(path, limit=300)} can't be told exactly.")
+    return pa.array([lower], lower.type).cast(kind)[0]
