@@ -449,3 +449,13 @@ def test_a_cache_keeps_what_was_used_last_within_its_limit():
     assert [cache.get(key, make(key)) for key in (3, 4, 3, 5, 3, 4, 90)] == [30, 40, 30, 50, 30, 40, 900]
     assert made == [3, 4, 5, 4, 90], "4 was the oldest when 5 came"
     assert (cache.peek(90), cache.peek(4)) == (900, None)
+
+
+def test_one_row_group_is_in_memory_at_a_time(tmp_path):
+    path = write_numbers(tmp_path, 1_000_000, 250_000)
+    before = pa.total_allocated_bytes()
+    most = 0
+    for part in reader(path, NUMBERS).rows(source(path)):
+        most = max(most, pa.total_allocated_bytes() - before)
+        del part
+    assert most < 2 * 250_000 * 8, "a row group and its file's buffers"

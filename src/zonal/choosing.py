@@ -14,7 +14,12 @@ from zonal.sizes import format_size
 
 
 def choose(
-    snapshot: Snapshot, layout: Layout, *, where: "Bound | None" = None, full: bool = False, most_bytes: int | None = None
+    snapshot: Snapshot,
+    layout: Layout,
+    *,
+    where: "Bound | None" = None,
+    full: bool = False,
+    most_bytes: int | None = None,
 ) -> Ints:
     """Return the files to rewrite: those that aren't in the layout yet, or with `full` all.
 

@@ -102,15 +102,16 @@ class Placement:
         return (*words, tie_word(data, self.ties, _hash(positions, seed)))
 
 
-def plan_placement(layout: Layout, sample: Sample, sizes: Sizes) -> Placement:
-    """Fit ranks, and cut every partition into files of about the layout's target size."""
-    ranks = Ranks.fit(sample.data, layout.columns)
+def plan_placement(layout: Layout, ranks: Ranks, sample: Sample, sizes: Sizes, *, ties: bool = False) -> Placement:
+    """Cut every partition into files of about the layout's target size.
+
+    With `ties`, rows of equal keys are told apart by the sample's other columns: see `has_heavy_keys`.
+    """
     words = key_words(sample.data, layout, ranks)
-    ties = None
     parts = _partitions(sample, sizes)
-    if is_heavy(layout, sample, sizes):
-        ties = Ranks.fit(sample.data, tie_columns(sample.data.schema, layout))
-        words = (*words, tie_word(sample.data, ties, _hash(np.arange(sample.data.num_rows), 0)))
+    tie_ranks = Ranks.fit(sample.data, tie_columns(sample.data.schema, layout)) if ties else None
+    if tie_ranks is not None:
+        words = (*words, tie_word(sample.data, tie_ranks, _hash(np.arange(sample.data.num_rows), 0)))
     cuts, first_piece = {}, {}
     pieces: list[Ints] = []
     partition_of_file: list[int] = []
@@ -124,7 +125,7 @@ def plan_placement(layout: Layout, sample: Sample, sizes: Sizes) -> Placement:
         file_rows += list(share * sizes.rows[part])
     expected = np.array(file_rows).round().astype(np.int64)
     return Placement(
-        layout, ranks, ties, cuts, first_piece,
+        layout, ranks, tie_ranks, cuts, first_piece,
         file_of_piece=np.concatenate([np.zeros(0, np.int64), *pieces]),
         task_of_file=_tasks(expected * sizes.row_bytes, layout.target_file_bytes),
         partition_of_file=np.array(partition_of_file, np.int64),
@@ -132,9 +133,9 @@ def plan_placement(layout: Layout, sample: Sample, sizes: Sizes) -> Placement:
     )  # fmt: skip
 
 
-def is_heavy(layout: Layout, sample: Sample, sizes: Sizes) -> bool:
+def has_heavy_keys(layout: Layout, ranks: Ranks, sample: Sample, sizes: Sizes) -> bool:
     """Tell whether one key has more rows than a file; the sample then needs the columns that break ties, too."""
-    words = key_words(sample.data, layout, Ranks.fit(sample.data, layout.columns))
+    words = key_words(sample.data, layout, ranks)
     parts = _partitions(sample, sizes)
     return any(_heaviest(words, rows) > _most_rows(sizes, part, layout, len(rows)) for part, rows in parts.items())
 

@@ -15,7 +15,7 @@ from zonal.columns import find
 from zonal.files import Ints
 from zonal.keys import key_words, tie_columns
 from zonal.layout import Layout
-from zonal.placing import Placement, Sample, Sizes, is_heavy, plan_placement
+from zonal.placing import Placement, Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.ranks import Ranks
 from zonal.rewrite import Scan, Source, Writing
 from zonal.rows import take_rows
@@ -26,8 +26,8 @@ ROW_GROUPS = 1024
 """Row groups that are looked into, of the key columns alone."""
 LEAST_ROWS = 4096
 """Rows that are sampled of a partition at least, where it has as many."""
-TRIALS = 2
-"""Row groups that are read whole, to see what their rows weigh."""
+TRIALS = 4
+"""Row groups that are read whole, to see what their rows weigh; fewer, where they are large."""
 _THREADS = 8
 
 Item = TypeVar("Item")
@@ -51,10 +51,12 @@ def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes
     rows = expected_rows(scan.sources)
     picks = _picks(scan)
     sample = _draw(scan, picks, layout.columns, rows)
-    sizes = Sizes(rows, **_weigh(scan, writing, layout, sample, picks))
-    if is_heavy(layout, sample, sizes):
+    ranks = Ranks.fit(sample.data, layout.columns)
+    sizes = Sizes(rows, **_weigh(scan, writing, layout, ranks, picks))
+    heavy = has_heavy_keys(layout, ranks, sample, sizes)
+    if heavy:
         sample = _draw(scan, picks, [*layout.columns, *tie_columns(scan.reading.schema, layout)], rows)
-    return plan_placement(layout, sample, sizes), sizes
+    return plan_placement(layout, ranks, sample, sizes, ties=heavy), sizes
 
 
 def expected_rows(sources: Sequence[Source]) -> dict[int, int]:
@@ -133,21 +135,24 @@ def _shares(picks: Sequence[_Pick], rows: Mapping[int, int]) -> dict[int, float]
     return {part: min(1.0, wanted[part] / count) for part, count in picked.items()}
 
 
-def _weigh(scan: Scan, writing: Writing, layout: Layout, sample: Sample, picks: Sequence[_Pick]) -> dict[str, float]:
+def _weigh(scan: Scan, writing: Writing, layout: Layout, ranks: Ranks, picks: Sequence[_Pick]) -> dict[str, float]:
     """Find out what a row takes in a new file, in memory and of time: sort some rows by their key and write them."""
-    size = memory = rows = 0
+    size = memory = rows = read = 0
     began = time.thread_time()
-    if sample.data.num_rows:
-        ranks = Ranks.fit(sample.data, layout.columns)
-        reader = Reader(scan.reading, scan.storage)
-        large = sorted(picks, key=lambda pick: pick.rows)[-(len(picks) + 1) // 2 :]
-        for pick in _evenly(large, TRIALS):
+    reader = Reader(scan.reading, scan.storage)
+    large = sorted(picks, key=lambda pick: pick.rows)[len(picks) // 2 :]
+    for pick in _evenly(large, TRIALS):
+        if read < layout.row_group_rows:
             (found,) = reader.rows(pick.source, [pick.group])
+            read += found.read
             some = found.data.slice(0, layout.row_group_rows)
             if some.num_rows:
                 size += trial_size(sort_piece(key_words(some, layout, ranks), some, layout), writing, layout)
                 memory += some.nbytes
                 rows += some.num_rows
     seconds = time.thread_time() - began
-    each = max(rows, 1)
-    return {"row_bytes": max(size / each, 1e-3), "row_memory": max(memory / each, 1.0), "row_seconds": seconds / each}
+    return {
+        "row_bytes": max(size / max(rows, 1), 1e-3),
+        "row_memory": max(memory / max(rows, 1), 1.0),
+        "row_seconds": seconds / max(read, 1),
+    }

@@ -13,10 +13,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from pyspark import cloudpickle
 
-import zonal
-
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+
+_ZONAL = sys.modules[__name__.partition(".")[0]]
+"""The whole package: an import of it would stand for one of every module."""
 
 _lock = Lock()
 _users = 0
@@ -62,10 +63,10 @@ def _register(change: int) -> None:
     global _users  # noqa: PLW0603 - see `_users`
     with _lock:
         if _users == 0:
-            cloudpickle.register_pickle_by_value(zonal)  # type: ignore[no-untyped-call]
+            cloudpickle.register_pickle_by_value(_ZONAL)  # type: ignore[no-untyped-call]
         _users += change
         if _users == 0:
-            cloudpickle.unregister_pickle_by_value(zonal)  # type: ignore[no-untyped-call]
+            cloudpickle.unregister_pickle_by_value(_ZONAL)  # type: ignore[no-untyped-call]
 
 
 # What cloudpickle can't take by value, though it is registered: in Python before 3.12 a cached property, which holds a
@@ -77,7 +78,7 @@ def _reduced_property(lazy: "cached_property[Any]") -> tuple[Any, ...]:
 
 
 def _reduced_cache(cached: Any) -> str | tuple[Any, ...]:  # noqa: ANN401 - a private type of functools
-    if _users and cached.__module__.partition(".")[0] == zonal.__name__:
+    if _users and cached.__module__.partition(".")[0] == _ZONAL.__name__:
         return _cache_again, (cached.__wrapped__, cached.cache_parameters())
     return str(cached.__qualname__)
 

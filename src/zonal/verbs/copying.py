@@ -46,7 +46,7 @@ def plan_copy(table: Readable, snapshot: Snapshot, destination: Destination, lay
 def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Report) -> Done:
     """Write the copy and publish it at once; whatever fails, nothing of it is left."""
     files = copy.snapshot.files
-    published: set[str] = set()
+    publishing = False
     try:
         report("sampling")
         placement, _ = plan(copy.scan, copy.writing, physical(copy.layout, copy.scan))
@@ -56,12 +56,13 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
         check_rows(copy.snapshot, copy.scan, tallies, written)
         report("committing")
         sweep(copy.writing, {file.path for file in written})
+        publishing = True
         version = destination.publish(written)
-        published = {file.path for file in written}
-    except CommitUnknownError:
-        raise  # the new files may be a table by now
-    except BaseException:
-        sweep(copy.writing, published)
+    except BaseException as error:
+        # Where nobody can say whether the table appeared, the new files may be its own by now.
+        unknown = isinstance(error, CommitUnknownError) or not isinstance(error, Exception)
+        if not (publishing and unknown):
+            sweep(copy.writing, ())
         raise
     return Done(
         versions=() if version is None else (version,),

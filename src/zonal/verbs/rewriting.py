@@ -101,7 +101,7 @@ class Rewriter:
         """Rewrite the files once; return what was committed, and the labels of partitions that were not."""
         table = self.table.newest()
         writing = table.writing(snapshot, layout=self.layout, run=name)
-        kept: set[str] = set()
+        committing = False
         try:
             self.report("sampling")
             scan = table.scan(snapshot, files)
@@ -113,11 +113,13 @@ class Rewriter:
             check_rows(snapshot, scan, tallies, written)
             self.report("committing")
             rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name)
+            committing = True
             done, kept, lost = _commit(table, rewrite)
-        except CommitUnknownError:
-            raise  # the new files may be part of the table by now
-        except BaseException:
-            sweep(writing, ())
+        except BaseException as error:
+            # Where nobody can say whether the commit happened, the new files may be the table's by now.
+            unknown = isinstance(error, CommitUnknownError) or not isinstance(error, Exception)
+            if not (committing and unknown):
+                sweep(writing, ())
             raise
         sweep(writing, kept)
         return done, lost

@@ -30,7 +30,7 @@ class DataFile:
         self.path = path
         self.footer: pq.FileMetaData = file.metadata
         self._file = file
-        fields = file.schema_arrow
+        fields = file.schema_arrow.remove_metadata()  # of the file; that of its fields stays
         if sum(leaf_count(field.type) for field in fields) != self.footer.num_columns:
             raise FileError("its columns can't be told apart")
         leaves = range(self.footer.num_columns)

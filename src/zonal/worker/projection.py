@@ -250,10 +250,11 @@ def _match_by_id(wanted: Sequence[pa.Field], have: Sequence[pa.Field], path: str
         if (number := field_id(field)) is not None and positions.setdefault(number, position) != position:
             raise FileError(f"it has the field id {number} twice{_inside(path)}")
     numbers = {i: field_id(field) for i, field in enumerate(wanted)}
-    for i, number in numbers.items():
-        if number is None:
-            raise FileError(f"the table's column {quoted(wanted[i].name)}{_inside(path)} has no field id")
-    return {i: positions[number] for i, number in numbers.items() if number in positions}
+    # Some fields have no id in the table either, such as those that track the rows of a Delta table: they go by name.
+    unnumbered = {field.name: position for position, field in enumerate(have) if field_id(field) is None}
+    by_name = {i: unnumbered.get(wanted[i].name) for i, number in numbers.items() if number is None}
+    found = {i: positions[number] for i, number in numbers.items() if number is not None and number in positions}
+    return found | {i: position for i, position in by_name.items() if position is not None}
 
 
 def _match_by_name(names: Sequence[Sequence[str]], have: Sequence[pa.Field], path: str) -> dict[int, int]:

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -18,7 +17,7 @@ from zonal.storage import Storage
 from zonal.worker.cache import Cache
 from zonal.worker.datafile import DataFile, RowGroup, open_parquet
 from zonal.worker.deletes import PositionDeletes
-from zonal.worker.equality import EqualityDeletes
+from zonal.worker.equality import EqualityDeletes, Mask
 from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError
 from zonal.worker.projection import FileSchema, Projection, filling, project
@@ -75,12 +74,10 @@ class Reader:
                 live = np.ones(file.group_rows[number], np.bool_)
                 low, high = np.searchsorted(deleted, starts[number : number + 2])
                 live[deleted[low:high] - starts[number]] = False
-                data = self._raw(source, file, number, needed) if live.any() else empty(self._wanted(needed))
-                yield self._finished(source, data, names, live, starts[number])
+                # No name for the data here: it would keep one row group in memory while the next is read.
+                yield self._finished(source, self._raw(source, file, number, needed, live), names, live, starts[number])
 
-    def _finished(
-        self, source: Source, data: pa.Table, names: Sequence[str], live: npt.NDArray[np.bool_], start: int
-    ) -> Rows:
+    def _finished(self, source: Source, data: pa.Table, names: Sequence[str], live: Mask, start: int) -> Rows:
         """Leave out deleted rows and columns that only deletes needed; fill in what the metadata tells of rows."""
         if source.equality_deletes and data.num_rows:
             gone = self._equality.deleted(source, data)
@@ -93,8 +90,10 @@ class Reader:
         tracked = [self._tracked(source, kept.column(i), field, positions) for i, field in enumerate(schema)]
         return Rows(pa.Table.from_arrays(tracked, schema=schema), positions, len(live))
 
-    def _raw(self, source: Source, file: DataFile, number: int, names: Sequence[str]) -> pa.Table:
-        """Return these columns of all rows of a row group, deleted ones too."""
+    def _raw(self, source: Source, file: DataFile, number: int, names: Sequence[str], live: Mask) -> pa.Table:
+        """Return these columns of all rows of a row group, deleted ones too; no rows where none is live."""
+        if not live.any():
+            return empty(self._wanted(names))
         rows = file.group_rows[number]
         stored = [name for name in names if name not in source.constants]
         projection = self._projection(file.schema, stored)
@@ -153,7 +152,7 @@ class Reader:
             yield file
 
 
-def _live_rows(data: pa.Table, live: npt.NDArray[np.bool_]) -> pa.Table:
+def _live_rows(data: pa.Table, live: Mask) -> pa.Table:
     if not data.num_columns:
         return data
     try:

@@ -189,7 +189,7 @@ def _leaf_paths(schema: pa.Schema) -> Mapping[str, int]:
 def _pays(column: pa.ChunkedArray) -> bool:
     """Tell whether a dictionary saves anything: not where most of the neighbors differ."""
     some = column.slice(0, DICTIONARY_ROWS)
-    if pa.types.is_nested(column.type) or not len(some):
+    if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type) or not len(some):
         return True
     distinct: int = pc.count_distinct(some).as_py()
     return distinct <= len(some) // 2
