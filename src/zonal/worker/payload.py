@@ -20,8 +20,6 @@ COLUMNS = "task int, piece int, rows int, payload binary"
 """What travels, in Spark's words; a negative piece is a tally."""
 TALLY = -1
 
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
-
 
 class _Place(NamedTuple):
     """A message in a stream."""
@@ -50,7 +48,7 @@ def encode(data: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: 
     whole = pa.Table.from_arrays([*keys, *taken.columns], schema=schema)
     sink = pa.BufferOutputStream()
     places: list[_Place] = []
-    with pa.ipc.new_stream(sink, schema, options=_OPTIONS) as stream:
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
         stream.write_batch(pa.RecordBatch.from_pylist([], schema=schema))  # the schema goes out with the first batch
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             before = sink.tell()
