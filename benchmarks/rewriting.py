@@ -8,7 +8,7 @@ whether zonal's cost grows with the rows and no faster.
 
 import argparse
 import json
-import os
+import pickle
 import signal
 import sys
 import tempfile
@@ -53,16 +53,16 @@ def measure(peer: Peer, input_: Input, *, target: int, asked: Sequence[Query], s
         folder = Path(name)
         job = Job(folder, input_.columns, target)
         copies.copy(peer.format, input_.files, folder)
-        answer, log = folder / "answer.json", folder / "log.txt"
+        answer, log = folder / "answer", folder / "log.txt"
         command = [sys.executable, "-m", "benchmarks.rewriters.perform", peer.name, job.to_json(), str(answer)]
-        used = usage.run(command, environment=dict(os.environ), log=log, timeout=TIMEOUT)
+        used = usage.run(command, log=log, timeout=TIMEOUT)
         if used.status or not answer.exists():
             raise RuntimeError(f"{peer.name} failed with status {used.status}:\n{log.read_text()[-3000:]}")
-        told = json.loads(answer.read_text())
+        start, end = pickle.loads(answer.read_bytes())  # noqa: S301 - of a process that this one started
         judged = judge(peer.format, job, asked)
         if judged.rows != input_.rows:
             raise RuntimeError(f"{peer.name} made {judged.rows:,} rows of {input_.rows:,}.")
-        return Measured(peer, input_.rows, told["cpu"], told["wall"], used, judged)
+        return Measured(peer, input_.rows, used.between(start, end), end.time - start.time, used, judged)
 
 
 def table_of(title: str, results: Sequence[Measured]) -> Table:

@@ -222,11 +222,11 @@ def test_what_has_no_catalog_or_is_pinned_is_refused(catalog):
     current = catalog.load_table("db.t")
     current.manage_snapshots().create_tag(snapshot.version, "monday").commit()
     static = IcebergTable.from_metadata(current.metadata_location)
-    with pytest.raises(TableError, match="is a metadata file.*iceberg:namespace.table"):
+    with pytest.raises(TableError, match=r"is a metadata file.*iceberg:namespace.table"):
         static.writing(static.snapshot(), layout=LAYOUT, run="r")
     for version in ("monday", snapshot.version):
         pinned = opened(catalog, version=version)
-        with pytest.raises(TableError, match="tag or a snapshot.*name a branch"):
+        with pytest.raises(TableError, match=r"tag or a snapshot.*name a branch"):
             pinned.writing(pinned.snapshot(), layout=LAYOUT, run="r")
         with pytest.raises(TableError, match="tag or a snapshot"):
             pinned.commit(replacement(table, snapshot))
@@ -378,13 +378,15 @@ def test_a_delete_in_a_rewritten_file_is_a_conflict(catalog, tmp_path, version, 
     path = snapshot.files.paths[1].as_py()
     rewrite = replacement(table, snapshot, [0, 1])
     deleting(catalog, tmp_path, version, path, 3)
-    if then_append:
-        writer = Writer(catalog)
-        writer.publish()
+    more = 25 if then_append and version == 2 else 0
+    if more:
+        catalog.load_table("db.t").append(rows(100))
+    elif then_append:
+        Writer(catalog).publish()
     with pytest.raises(ConflictError, match="were deleted from") as caught:
         (table.newest() if reload else table).commit(rewrite)
     assert caught.value.paths == {path}
-    assert len(read(table.newest())) == 99
+    assert len(read(table.newest())) == 99 + more
 
 
 def test_a_delete_in_another_file_is_none(catalog, tmp_path, version):

@@ -1,7 +1,9 @@
 """What a command and all its descendants use: CPU time and memory (Linux).
 
 A JVM starts Python workers, and either may outlive the process that started it. So this process adopts orphans
-(`PR_SET_CHILD_SUBREAPER`) and waits for every one: the kernel's own totals are then complete for the whole tree.
+(`PR_SET_CHILD_SUBREAPER`) and waits for every one: the kernel adds up the time of all that were waited for. The daemon
+that forks Spark's Python workers ignores SIGCHLD, so nobody waits for those, and the kernel forgets their time
+(wait(2), notes): of such processes the time counts that was last seen in /proc.
 """
 
 import ctypes
@@ -25,6 +27,41 @@ _PROC = Path("/proc")
 
 
 @dataclass(frozen=True)
+class Process:
+    """A line of /proc: a process, its parent, its CPU time, and that of the children it has waited for."""
+
+    pid: int
+    started: int
+    """Clock ticks; with the process id it names a process for good."""
+    parent: int
+    own_seconds: float
+    waited_seconds: float
+
+    @property
+    def identity(self) -> str:
+        """Return a name that no later process has."""
+        return f"{self.pid}@{self.started}"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """CPU time of all descendants of a process so far, but for those that nobody waited for, and who is alive."""
+
+    time: float
+    cpu_seconds: float
+    alive: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """A process that has ended and that nobody waited for."""
+
+    identity: str
+    first_seen: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
 class Usage:
     """Resources of a command with all that it started."""
 
@@ -35,26 +72,25 @@ class Usage:
     """Greatest sum of the processes' proportional memory: pages that several share count once."""
     worker_bytes: int
     """Greatest resident memory of one Python worker of Spark, or 0 where there was none."""
+    forgotten: tuple[Forgotten, ...]
+
+    def between(self, start: Moment, end: Moment) -> float:
+        """Return the CPU-seconds between two moments."""
+        lost = [
+            process.cpu_seconds
+            for process in self.forgotten
+            if process.identity not in end.alive
+            and (process.identity in start.alive or start.time < process.first_seen < end.time)
+        ]
+        return end.cpu_seconds - start.cpu_seconds + sum(lost)
 
 
-@dataclass(frozen=True)
-class Process:
-    """A line of /proc: a process, its parent, its CPU time, and that of the children it has waited for."""
-
-    pid: int
-    parent: int
-    own_seconds: float
-    waited_seconds: float
-
-
-def cpu_seconds_below(root: int) -> float:
-    """Return the CPU time so far of all descendants of a process, also of those that it has waited for.
-
-    Of a process that adopts orphans, nothing is missing.
-    """
+def moment(root: int) -> Moment:
+    """Look at all descendants of a process, and at those that it has waited for."""
     found = tree(root)
     own = sum(process.own_seconds for process in found if process.pid != root)
-    return own + sum(process.waited_seconds for process in found)
+    waited = sum(process.waited_seconds for process in found)
+    return Moment(time.monotonic(), own + waited, frozenset(process.identity for process in found))
 
 
 def tree(root: int) -> list[Process]:
@@ -74,30 +110,33 @@ def tree(root: int) -> list[Process]:
 
 def _processes() -> Iterator[Process]:
     for entry in os.listdir(_PROC):
-        if entry.isdecimal():
-            try:
-                text = (_PROC / entry / "stat").read_text()
-            except OSError:  # it has ended
-                continue
+        if entry.isdecimal() and (text := _read(int(entry), "stat")):
             # proc_pid_stat(5): the name, in parentheses, may hold anything; field 3 follows it.
             fields = text[text.rindex(")") + 2 :].split()
             own, waited = (sum(map(int, fields[at : at + 2])) / _TICK for at in (11, 13))
-            yield Process(int(entry), int(fields[1]), own, waited)
+            yield Process(int(entry), int(fields[19]), int(fields[1]), own, waited)
 
 
-def run(command: Sequence[str], *, environment: dict[str, str], log: Path, timeout: float) -> Usage:
+def run(command: Sequence[str], *, log: Path, timeout: float) -> Usage:
     """Run a command to its end, with its output in a file; descendants that don't end are killed, one by one."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     start = time.monotonic()
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     watch = _Watch(process.pid)
     try:
         wall = _until_all_ended(watch, start, timeout)
     finally:
         watch.kill()  # what is left when this process is interrupted
     process.returncode = watch.status  # Popen must not wait for a process that was waited for
-    return Usage(watch.status or 0, watch.cpu_seconds, wall, watch.tree_bytes, watch.worker_bytes)
+    return Usage(
+        status=watch.status or 0,
+        cpu_seconds=watch.cpu_seconds + sum(process.cpu_seconds for process in watch.forgotten),
+        wall_seconds=wall,
+        tree_bytes=watch.tree_bytes,
+        worker_bytes=watch.worker_bytes,
+        forgotten=tuple(watch.forgotten),
+    )
 
 
 def _until_all_ended(watch: "_Watch", start: float, timeout: float) -> float:
@@ -111,6 +150,7 @@ def _until_all_ended(watch: "_Watch", start: float, timeout: float) -> float:
         if elapsed > timeout or (wall is not None and elapsed > wall + GRACE):
             watch.kill()
         time.sleep(INTERVAL)
+    watch.look()
     return time.monotonic() - start if wall is None else wall
 
 
@@ -123,6 +163,10 @@ class _Watch:
         self.cpu_seconds = 0.0
         self.tree_bytes = 0
         self.worker_bytes = 0
+        self.forgotten: list[Forgotten] = []
+        self._reaped: set[int] = set()
+        self._unwaited: dict[str, tuple[int, Forgotten]] = {}
+        """Living processes whose parent ignores their end."""
 
     def reap(self) -> bool:
         """Wait for what has ended, and tell whether anything is left."""
@@ -131,6 +175,7 @@ class _Watch:
                 pid, status, used = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
                     return True
+                self._reaped.add(pid)
                 self.cpu_seconds += used.ru_utime + used.ru_stime
                 if pid == self.pid:
                     self.status = os.waitstatus_to_exitcode(status)
@@ -138,31 +183,48 @@ class _Watch:
             return False
 
     def look(self) -> None:
-        total = 0
-        for process in tree(os.getpid()):
-            if process.pid != os.getpid():
-                total += _memory(process.pid, "smaps_rollup", "Pss:")
-                if _is_worker(process.pid):
-                    self.worker_bytes = max(self.worker_bytes, _memory(process.pid, "status", "VmHWM:"))
-        self.tree_bytes = max(self.tree_bytes, total)
+        """Note the memory of all processes, and the time of those that nobody will wait for."""
+        found = [process for process in tree(os.getpid()) if process.pid != os.getpid()]
+        self.tree_bytes = max(self.tree_bytes, sum(_memory(process.pid, "smaps_rollup", "Pss:") for process in found))
+        for process in found:
+            if "pyspark.daemon" in _read(process.pid, "cmdline"):
+                self.worker_bytes = max(self.worker_bytes, _memory(process.pid, "status", "VmHWM:"))
+        self._note_unwaited(found)
+
+    def _note_unwaited(self, found: Sequence[Process]) -> None:
+        before, self._unwaited = self._unwaited, {}
+        careless = {process.pid for process in found if _ignores_children(process.pid)}
+        alive = {process.identity for process in found}
+        for process in found:
+            if process.parent in careless:
+                first = before[process.identity][1].first_seen if process.identity in before else time.monotonic()
+                spent = Forgotten(process.identity, first, process.own_seconds + process.waited_seconds)
+                self._unwaited[process.identity] = process.pid, spent
+        # An orphan comes to this process, which waits for it as for any child.
+        ended = [known for name, known in before.items() if name not in alive]
+        self.forgotten += [spent for pid, spent in ended if pid not in self._reaped]
 
     def kill(self) -> None:
+        """Kill every process that the command left."""
         for process in tree(os.getpid()):
             if process.pid != os.getpid():
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGKILL)
 
 
+def _ignores_children(pid: int) -> bool:
+    masks = [line.split()[1] for line in _read(pid, "status").splitlines() if line.startswith("SigIgn:")]
+    return bool(masks) and bool(int(masks[0], 16) >> (signal.SIGCHLD - 1) & 1)
+
+
 def _memory(pid: int, file: str, field: str) -> int:
-    try:
-        lines = (_PROC / str(pid) / file).read_text().splitlines()
-    except OSError:
-        return 0
+    lines = _read(pid, file).splitlines()
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
 
 
-def _is_worker(pid: int) -> bool:
+def _read(pid: int, file: str) -> str:
+    """Return a file of a process; it is empty if the process has ended."""
     try:
-        return b"pyspark.daemon" in (_PROC / str(pid) / "cmdline").read_bytes()
+        return (_PROC / str(pid) / file).read_text(errors="replace")
     except OSError:
-        return False
+        return ""
