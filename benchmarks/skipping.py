@@ -16,7 +16,7 @@ from rich.table import Table
 from zonal import Layout, Ranks
 from zonal.curves import encode
 from zonal.cuts import cell_cuts
-from zonal.demo import telemetry
+from zonal.demo.telemetry import telemetry
 from zonal.keys import key_words
 from zonal.order import stable_order
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zonal import cluster_batch
-from zonal.demo import telemetry
+from zonal.demo.telemetry import telemetry
 
 Ranks = npt.NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """Tables of every format for tests of `cluster`: made, changed and read by the formats' own libraries, never by zonal."""
 
-import random
+import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +27,8 @@ def telemetry(rows, seed=0, *, first=0):
             "id": pa.array(np.arange(first, first + rows)),
             "x": pa.array(draw.integers(0, 1000, rows)),
             "y": pa.array(draw.normal(size=rows)),
-            "s": pa.array([f"device-{number:04d}" for number in draw.integers(0, 300, rows)]),
-            "p": pa.array(draw.choice(["a", "b", "c"], rows)),
+            "s": pa.array([f"device-{number:04d}" for number in draw.integers(0, 300, rows)], pa.string()),
+            "p": pa.array(draw.choice(["a", "b", "c"], rows).tolist(), pa.string()),
         }
     )
 
@@ -107,9 +107,9 @@ class Home:
         return sorted({path.parent for path in self.root.rglob("zonal-*/**/*.parquet")})
 
     def strays(self):
-        """Parquet files in folders of runs that aren't the table's."""
-        live = {file.path for file in self.files()}
-        return [path for path in self.root.rglob("zonal-*/**/*.parquet") if path not in live]
+        """Parquet files in folders of runs that no version of the table has ever had."""
+        known = self.ever()
+        return [path for path in self.root.rglob("zonal-*/**/*.parquet") if path not in known]
 
 
 class Delta(Home):
@@ -145,6 +145,11 @@ class Delta(Home):
 
     def version(self):
         return self.table.version()
+
+    def ever(self):
+        lines = (line for log in (self.root / "_delta_log").glob("*.json") for line in log.read_text().splitlines())
+        adds = (json.loads(line).get("add") for line in lines)
+        return {self.root / unquote(add["path"]) for add in adds if add}
 
     def files(self):
         actions = pa.table(self.table.get_add_actions(flatten=True)).to_pylist()
@@ -208,6 +213,12 @@ class Iceberg(Home):
 
     def version(self):
         return self.table.metadata.current_snapshot_id
+
+    def ever(self):
+        table = self.table
+        manifests = {m.manifest_path: m for snapshot in table.snapshots() for m in snapshot.manifests(table.io)}
+        entries = (e for m in manifests.values() for e in m.fetch_manifest_entry(table.io, discard_deleted=False))
+        return {Path(entry.data_file.file_path.removeprefix("file://")) for entry in entries}
 
     def files(self):
         return [
@@ -297,9 +308,3 @@ class Meanwhile:
             self.others[self.runs]()
         self.runs += 1
         return result
-
-
-def shuffled(table, seed=0):
-    order = list(range(table.num_rows))
-    random.Random(seed).shuffle(order)
-    return table.take(order)

@@ -35,25 +35,6 @@ def test_an_unknown_command_gets_the_nearest():
     assert "Did you mean 'demo'?" in told.stderr
 
 
-def test_the_demo_measures_real_files(tmp_path):
-    told = run("demo", "--rows", 50_000, "--files", 20, "--into", tmp_path / "kept")
-    assert told.returncode == 0, told.stderr
-    assert "payload_id = ?" in told.stdout
-    assert "times fewer bytes" in told.stdout
-    rows = {folder.name: pq.read_table(folder).num_rows for folder in (tmp_path / "kept").iterdir()}
-    assert rows == dict.fromkeys(["as-it-arrives", "linear", "zorder", "hilbert"], 50_000)
-
-
-def test_the_demo_takes_a_users_own_data(tmp_path):
-    path = tmp_path / "orders.parquet"
-    names = pa.array([{"name": f"n{i % 50}"} for i in range(2000)])
-    pq.write_table(pa.table({"who": names, "when": pa.array(range(2000)), "[red]": [1.5] * 2000}), path)
-    told = run("demo", "--data", path, "--by", "when,who.name,[red]", "--files", 10)
-    assert told.returncode == 0, told.stderr
-    assert "who.name = ?" in told.stdout
-    assert "[red] = ?" in told.stdout, "a name is text, not markup"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -61,10 +42,11 @@ def test_the_demo_takes_a_users_own_data(tmp_path):
         (["--data", "orderz.parquet", "--by", "x"], "There is no 'orderz.parquet'. Did you mean 'orders.parquet'?"),
         (["--data", "orders.parquet"], "Say which columns of your data to cluster by"),
         (["--data", "orders.parquet", "--by", "tags"], "Column 'tags' has type"),
-        (["--data", "orders.parquet", "--by", "x"], "1 rows are too few for 60 files"),
+        (["--data", "orders.parquet", "--by", "x"], "1 rows are too few for 300 files"),
         (["--data", "junk.parquet", "--by", "x"], "'junk.parquet' can't be read as Parquet"),
         (["--into", "."], "exists and is not an empty folder"),
-        (["--data", "nulls.parquet", "--by", "x"], "Column 'x' has only nulls"),
+        (["--data", "nulls.parquet", "--by", "x", "--files", "10"], "Column 'x' has only nulls"),
+        (["--data", "nulls.parquet", "--by", "x", "--format", "both"], "leave out --format"),
     ],
 )
 def test_mistakes_are_explained_in_a_line(tmp_path, arguments, message):

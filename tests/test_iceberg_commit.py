@@ -177,8 +177,9 @@ def test_a_commit_without_files_or_into_another_partition_is_refused(catalog):
     with pytest.raises(TableError, match="replaces no files"):
         table.commit(type(rewrite)(snapshot, rewrite.removed[:0], rewrite.added, LAYOUT, "r"))
     moved = type(rewrite.added[0])(**{**vars(rewrite.added[0]), "partition": 7})
-    with pytest.raises(TableError, match="partition of which no file is replaced"):
+    with pytest.raises(TableError, match="partition of which no file is replaced") as caught:
         table.commit(type(rewrite)(snapshot, rewrite.removed, (moved,), LAYOUT, "r"))
+    assert not isinstance(caught.value, (ConflictError, CommitUnknownError))
 
 
 def test_a_linear_layout_registers_its_sort_order_once(catalog):
@@ -566,7 +567,7 @@ def test_failed_attempts_are_repeated_and_leave_nothing_behind(catalog, monkeypa
     rewrite = replacement(table, table.snapshot())
     folder = local(table.table.location()) + "/metadata"
     failing(table, monkeypatch, [("before", CommitFailedException("no"))] * 3)
-    table.commit(rewrite)
+    assert table.commit(rewrite) == table.newest().snapshot().version
     assert len(read(table.newest())) == 100
     current = catalog.load_table("db.t")
     used = {os.path.basename(s.manifest_list) for s in current.metadata.snapshots}
@@ -581,6 +582,14 @@ def test_attempts_are_bounded(catalog, monkeypatch):
     with pytest.raises(ConflictError, match="10 attempts failed") as caught:
         table.commit(rewrite)
     assert caught.value.paths == frozenset()
+
+
+def test_a_failure_that_a_repeated_request_reports_of_itself_is_no_failure(catalog, monkeypatch):
+    table = made(catalog)
+    rewrite = replacement(table, table.snapshot())
+    failing(table, monkeypatch, [("after", CommitFailedException("the head has moved"))])
+    assert table.commit(rewrite) == table.newest().snapshot().version
+    assert len(contents(catalog)) == 100
 
 
 @pytest.mark.parametrize("error", [CommitStateUnknownException("gone"), ConnectionResetError("gone")])

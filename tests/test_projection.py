@@ -293,6 +293,10 @@ def test_timestamps_of_older_writers_are_instants_or_not_as_the_table_says(zone,
     path = write(tmp_path, pa.table({"a": [1, 2, 3], "s": nested}), use_deprecated_int96_timestamps=True)
     wanted = pa.schema({"s": pa.struct({"t": pa.list_(pa.timestamp("us", zone))})})
     assert read(path, Reading(wanted))["s"].combine_chunks().field(0).values.equals(expected)
+    maps = pa.array([[("k", value)] for value in moments], pa.map_(pa.string(), pa.timestamp("us")))
+    path = write(tmp_path, pa.table({"m": maps}), use_deprecated_int96_timestamps=True)
+    wanted = pa.schema({"m": pa.map_(pa.string(), pa.timestamp("us", zone))})
+    assert read(path, Reading(wanted))["m"].combine_chunks().items.equals(expected)
 
 
 def test_required_columns_refuse_nulls_but_not_below_a_null_struct(tmp_path):
@@ -304,7 +308,11 @@ def test_required_columns_refuse_nulls_but_not_below_a_null_struct(tmp_path):
     assert found.to_pylist() == [{"s": {"t": {"y": 1}}}, {"s": None}]
     narrow = pa.struct({"t": pa.struct({"y": pa.int32()})})
     path = write(tmp_path, pa.table({"s": pa.array([{"t": {"y": 1}}, None], narrow)}))
-    assert read(path, reading).to_pylist() == [{"s": {"t": {"y": 1}}}, {"s": None}]
+    found = read(path, reading)
+    assert found.to_pylist() == [{"s": {"t": {"y": 1}}}, {"s": None}]
+    half = pa.struct([pa.field("t", pa.struct({"y": pa.int32()}), nullable=False)])
+    for again in (found, pa.table({"s": pa.array([{"t": {"y": 1}}, None], half)})):
+        assert read(write(tmp_path, again), reading).to_pylist() == found.to_pylist()
     path = write(tmp_path, pa.table({"s": pa.array([{"t": {"y": None}}, None], narrow)}))
     with pytest.raises(TableError, match=r"required column 's\.t\.y' has nulls"):
         read(path, reading)

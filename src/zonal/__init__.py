@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from zonal.tables.opening import open_table
     from zonal.verbs.cluster import cluster
     from zonal.verbs.explain import explain, prune
+    from zonal.verbs.read import read
     from zonal.verbs.show import show
 
 __version__ = "0.1.0"
@@ -29,6 +30,7 @@ __all__ = [
     "explain",
     "open_table",
     "prune",
+    "read",
     "show",
 ]
 
@@ -37,6 +39,7 @@ _LATER = {
     "clustered": "zonal.spark.frame",
     "explain": "zonal.verbs.explain",
     "prune": "zonal.verbs.explain",
+    "read": "zonal.verbs.read",
     "show": "zonal.verbs.show",
     "open_table": "zonal.tables.opening",
 }

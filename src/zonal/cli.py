@@ -7,7 +7,7 @@ from datetime import datetime
 from datetime import timezone as zones
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -56,16 +56,24 @@ def demo(
     by: Annotated[
         str | None, typer.Option(help="Columns to cluster by, separated by commas.", show_default="ts,payload_id")
     ] = None,
-    rows: Annotated[int, typer.Option(min=1_000, max=50_000_000, help="Rows of telemetry to make.")] = 2_000_000,
-    files: Annotated[int, typer.Option(min=2, max=10_000, help="Files to write for each layout.")] = 60,
+    rows: Annotated[int, typer.Option(min=1_000, max=20_000_000, help="Rows of telemetry to make.")] = 3_000_000,
+    files: Annotated[int, typer.Option(min=2, max=10_000, help="Files of a table before it is clustered.")] = 300,
+    table_format: Annotated[
+        Literal["delta", "iceberg", "both"] | None,
+        typer.Option("--format", help="Format of the tables.", show_default="both; delta for --data"),
+    ] = None,
     into: Annotated[
-        Path | None, typer.Option(help="New folder that keeps the files; by default they are removed.")
+        Path | None, typer.Option(help="New folder that keeps the tables; by default they are removed.")
     ] = None,
 ) -> None:
-    """Cluster data in several layouts, write them as Parquet, and show what their statistics let queries skip."""
-    from zonal.demo import run  # noqa: PLC0415 - `zonal --help` stays fast
+    """Make tables as data arrives, cluster them on Spark, and show what queries read before and after."""
+    from zonal.demo.showing import run  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.demo.story import Request  # noqa: PLC0415
 
-    run(Console(), data=data, by=_names(by), rows=rows, files=files, into=into)
+    columns = _names(by)
+    chosen = table_format or ("both" if data is None else "delta")
+    formats = ("delta", "iceberg") if chosen == "both" else (chosen,)
+    run(Console(), Request(rows, files, formats, data, None if columns is None else tuple(columns), into))
 
 
 class Output(str, Enum):

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from engines import both_engines
 
 from zonal.errors import JavaError
 from zonal.spark.java import find_java
@@ -28,6 +29,20 @@ def delta_jars():
 @pytest.fixture(scope="session")
 def iceberg_jars():
     return _jars("iceberg")
+
+
+@pytest.fixture(scope="session")
+def folder_of_engines(tmp_path_factory):
+    """Where the tables of this process's session lie."""
+    return tmp_path_factory.mktemp("engines")
+
+
+@pytest.fixture(scope="session")
+def spark(folder_of_engines, delta_jars, iceberg_jars):
+    """The one session of this process, with both engines."""
+    session = both_engines(folder_of_engines, [*delta_jars, *iceberg_jars])
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
-"""The official engines, each in a process of its own: they make tables by SQL and tell what they see in them.
+"""The official engines: they make tables by SQL and tell what they see in them.
 
-A process has one Spark session with one set of jars, so `make` runs this file once an engine, with recipes and answers
-as JSON. Conditions are judged as columns of a query without a WHERE: no engine's own skipping is in the answers.
+`make` runs this file in a process of its own, with recipes and answers as JSON; `both_engines` is a session of both
+engines in the caller's process. Conditions are judged as columns of a query without a WHERE: no engine's own skipping
+is in the answers.
 """
 
 import json
@@ -313,6 +314,57 @@ _SETTINGS = {
 }
 
 
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # Tables of a few kilobytes, that are many files all the same after OPTIMIZE.
+    "spark.databricks.delta.optimize.maxFileSize": "16000",
+    "spark.databricks.delta.optimize.minFileSize": "16000",
+}
+
+
+def _iceberg(folder):
+    return {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+        "spark.sql.catalog.ice.uri": f"jdbc:sqlite:{folder / 'catalog.db'}",
+        "spark.sql.catalog.ice.jdbc.schema-version": "V1",
+        "spark.sql.catalog.ice.warehouse": f"file://{folder / 'warehouse'}",
+        "spark.sql.catalog.ice.cache-enabled": "false",
+    }
+
+
+def both_engines(folder: Path, jars: Sequence[Path]):
+    """Start both engines in one session of this process: Delta tables by path, Iceberg tables in the catalog `ice`."""
+    delta, iceberg = _DELTA, _iceberg(folder)
+    settings = {
+        **delta,
+        **iceberg,
+        "spark.sql.extensions": ",".join(one["spark.sql.extensions"] for one in (delta, iceberg)),
+        # Plans that don't change while they run: what a scan counted can be looked up in them.
+        "spark.sql.adaptive.enabled": "false",
+    }
+    spark = _session(folder, os.pathsep.join(map(str, jars)), settings)
+    spark.sql("CREATE NAMESPACE ice.db")
+    return spark
+
+
+def run_iceberg(spark, statement: str) -> None:
+    """Run SQL, but add columns with a default by the Java API: Iceberg refuses them in Spark's SQL."""
+    if not (found := re.fullmatch(r"ALTER TABLE (\S+) ADD COLUMN (\w+) (int|string) DEFAULT '?(\w+)'?", statement)):
+        spark.sql(statement)
+        return
+    name, column, kind, default = found.groups()
+    iceberg = spark._jvm.org.apache.iceberg
+    table = iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    types = iceberg.types.Types
+    java_type = types.IntegerType.get() if kind == "int" else types.StringType.get()
+    value = iceberg.expressions.Literal.of(int(default) if kind == "int" else default)
+    table.updateSchema().addColumn(column, java_type, value).commit()
+
+
 class _Delta:
     """delta-spark: tables are folders. `_metadata.file_path` is percent-encoded, and `inputFiles()` is not."""
 
@@ -321,15 +373,7 @@ class _Delta:
     def __init__(self, folder, jars):
         self.folder = folder
         self._histories = {}
-        settings = {
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            "spark.databricks.delta.snapshotPartitions": "1",
-            # Tables of a few kilobytes, that are many files all the same after OPTIMIZE.
-            "spark.databricks.delta.optimize.maxFileSize": "16000",
-            "spark.databricks.delta.optimize.minFileSize": "16000",
-        }
-        self.spark = _session(folder, jars, settings)
+        self.spark = _session(folder, jars, _DELTA)
 
     def name(self, table):
         return f"delta.`{self.folder / table}`"
@@ -383,33 +427,14 @@ class _Iceberg:
     file = "_file"
 
     def __init__(self, folder, jars):
-        settings = {
-            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-            "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.ice.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-            "spark.sql.catalog.ice.uri": f"jdbc:sqlite:{folder / 'catalog.db'}",
-            "spark.sql.catalog.ice.jdbc.schema-version": "V1",
-            "spark.sql.catalog.ice.warehouse": f"file://{folder / 'warehouse'}",
-            "spark.sql.catalog.ice.cache-enabled": "false",
-        }
-        self.spark = _session(folder, jars, settings)
+        self.spark = _session(folder, jars, _iceberg(folder))
         self.spark.sql("CREATE NAMESPACE ice.db")
 
     def name(self, table):
         return f"ice.db.{table}"
 
     def run(self, statement):
-        """Run SQL, but add columns with a default by the Java API: Iceberg refuses them in Spark's SQL."""
-        if not (found := re.fullmatch(r"ALTER TABLE (\S+) ADD COLUMN (\w+) (int|string) DEFAULT '?(\w+)'?", statement)):
-            self.spark.sql(statement)
-            return
-        name, column, kind, default = found.groups()
-        iceberg = self.spark._jvm.org.apache.iceberg
-        table = iceberg.spark.Spark3Util.loadIcebergTable(self.spark._jsparkSession, name)
-        types = iceberg.types.Types
-        java_type = types.IntegerType.get() if kind == "int" else types.StringType.get()
-        value = iceberg.expressions.Literal.of(int(default) if kind == "int" else default)
-        table.updateSchema().addColumn(column, java_type, value).commit()
+        run_iceberg(self.spark, statement)
 
     def location(self, path):
         return path

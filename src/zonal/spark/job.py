@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from zonal.placing import Placement
@@ -11,8 +10,9 @@ from zonal.rewrite import Scan, Tally, Writing, Written
 from zonal.spark.progress import Stage, watch
 from zonal.spark.session import is_on_this_machine, settings
 from zonal.spark.shipping import shipped
+from zonal.spark.splitting import dealt
 from zonal.worker import payload, results
-from zonal.worker.splits import Split, split_text
+from zonal.worker.splits import Split
 from zonal.worker.tasks import read_step, write_step
 
 if TYPE_CHECKING:
@@ -40,17 +40,13 @@ def run_job(
     Of tasks that Spark repeats, the results of one attempt count; files of others stay behind in the run's folder.
     """
     words = placement.key_count
-    table = pa.table(
-        {"split": [split_text(split) for split in splits], "number": pa.array(range(len(splits)), pa.int32())}
-    )
     names = {1: "reading", 2: "reading", 3: "writing"}
 
     def tell(stage: Stage) -> None:
         report(names.get(stage.number, "writing"), stage.done, stage.tasks)
 
     with shipped(by_value=not is_on_this_machine(spark)), settings(spark, _SETTINGS), watch(spark, tell):
-        dealt = spark.createDataFrame(table).repartitionById(len(splits), F.col("number")).select("split")
-        placed = dealt.mapInArrow(read_step(scan.reading, scan.storage, placement), payload.COLUMNS)
+        placed = dealt(spark, splits).mapInArrow(read_step(scan.reading, scan.storage, placement), payload.COLUMNS)
         gathered = placed.repartitionById(placement.tasks, F.col("task"))
         written = gathered.mapInArrow(write_step(scan.reading.schema, writing, placement, words), results.COLUMNS)
         return results.read_results(written.toArrow())

@@ -124,6 +124,11 @@ class DeltaTable:
 
     def writing(self, snapshot: Snapshot, *, layout: Layout, run: str) -> Writing:
         """Return how files that replace others are written, or refuse what a rewrite can't keep."""
+        if self._version is not None:
+            raise TableError(
+                f"Version {self._version} of {quoted(self.name, limit=300)} never changes. Leave it out to rewrite the "
+                "table."
+            )
         log_folder(self._storage)
         metadata = self._state(snapshot).metadata
         _refuse_unwritable(snapshot.blockers, self.name)

@@ -23,6 +23,7 @@ from zonal.rewrite import Rewrite, Scan, Writing
 from zonal.tables.icebergbounds import arrow_schema, fields, leaves
 from zonal.tables.icebergcommit import Target, commit_rewrite
 from zonal.tables.icebergentries import read_contents
+from zonal.tables.icebergerrors import what_of
 from zonal.tables.icebergfiles import blockers_of, field_text, files_of, set_fields
 from zonal.tables.icebergmanifests import read_live
 from zonal.tables.icebergscan import global_specs, scan
@@ -308,8 +309,3 @@ def _time(milliseconds: int) -> datetime | None:
         return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
     except (OverflowError, ValueError, OSError):
         return None
-
-
-def what_of(error: Exception) -> str:
-    """Tell what a client's error says, without the user and password of any URL in it."""
-    return quoted(re.sub(r"://[^/\s@]*@", "://…@", f"{type(error).__name__}: {error}"), limit=300)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -45,6 +45,7 @@ from zonal.tables.icebergentries import (
     Fields,
     counted,
 )
+from zonal.tables.icebergerrors import what_of
 from zonal.tables.icebergmanifests import DATA, DATA_FILE, PARTITION, SEQUENCE_NUMBER, SNAPSHOT_ID, SPEC_ID, STATUS
 from zonal.tables.icebergmetrics import data_file, kept_metrics
 from zonal.tables.icebergsummary import RUN, summary_of
@@ -82,21 +83,28 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema) -> int:
         raise TableError(f"The rewrite of {quoted(target.name)} replaces no files.")
     snapshot_id = uuid.uuid4().int >> 65 or 1
     known: dict[str, Sequence[Entry]] = {}
-    for attempt in range(ATTEMPTS):
+    failed: _Attempt | None = None
+    for attempt in range(ATTEMPTS + 1):
         table = target.load()
         if table.metadata.snapshot_by_id(snapshot_id) is not None:
             return snapshot_id
+        if failed is not None:
+            failed.clean()  # only now: a client that repeats requests can report the failure of the second
+            failed = None
+        if attempt == ATTEMPTS:
+            break
         found = replaced(
             target.name, table.metadata, table.io, branch=target.branch, rewrite=rewrite, schema=schema, known=known
         )
         work = _Attempt(table, target.branch, snapshot_id, rewrite, schema, found)
         try:
-            commit_updates(table, *work.commit())
+            commit_updates(table, *work.updates())
             return snapshot_id
         except CommitFailedException:
+            failed = work
+        except TableError:
             work.clean()
-        except CommitStateUnknownException as error:
-            return _looked_up(target, snapshot_id, error)
+            raise
         except Exception as error:
             if not _is_retried(error):
                 return _looked_up(target, snapshot_id, error)
@@ -117,11 +125,11 @@ def _looked_up(target: Target, snapshot_id: int, error: Exception) -> int:
     try:
         if target.load().metadata.snapshot_by_id(snapshot_id) is not None:
             return snapshot_id
-    except Exception as second:  # the catalog can't be asked either
-        error.add_note(f"The table couldn't be loaded again: {second}") if hasattr(error, "add_note") else None
+    except TableError:
+        pass  # the catalog can't be asked either
     raise CommitUnknownError(
         f"The catalog didn't say whether the commit to {quoted(target.name)} succeeded "
-        f"({quoted(f'{type(error).__name__}: {error}', limit=300)}). The new files stay; see whether the table has a "
+        f"({what_of(error)}). The new files stay; see whether the table has a "
         f"snapshot {snapshot_id} before you try again."
     ) from error
 
@@ -139,7 +147,8 @@ class _Attempt:
         self._sequence = self._metadata.next_sequence_number()
         self._paths: list[str] = []
 
-    def commit(self) -> tuple[list[TableRequirement], list[TableUpdate]]:
+    def updates(self) -> tuple[list[TableRequirement], list[TableUpdate]]:
+        """Write the metadata files of the new snapshot, and return what the catalog must check and do."""
         order, updates = self._sort_order()
         added = self._added(order)
         lines = [*self._write(added), *self._carried_over()]

@@ -22,9 +22,10 @@ from zonal.columns import find
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layout import Layout
 from zonal.rewrite import Writing, Written
-from zonal.tables.iceberg import find_catalog, what_of
+from zonal.tables.iceberg import find_catalog
 from zonal.tables.icebergcommit import MANIFEST_FILES, sort_fields
 from zonal.tables.icebergentries import FILE_SEQUENCE, Fields
+from zonal.tables.icebergerrors import what_of
 from zonal.tables.icebergmanifests import DATA, DATA_FILE, RECORDS, SEQUENCE_NUMBER, SIZE, SNAPSHOT_ID, STATUS
 from zonal.tables.icebergmetrics import data_file, kept_metrics, plain
 from zonal.tables.icebergscan import reading_schema

@@ -93,14 +93,18 @@ class ParquetDestination:
             footer={LAYOUT_KEY: layout.to_json()},
         )
 
-    def publish(self, added: Sequence[Written]) -> int | None:  # noqa: ARG002 - the folder holds them
+    def publish(self, added: Sequence[Written]) -> int | None:
         """Rename the run's folder to the new one's name."""
+        if not added:
+            raise TableError(
+                f"There are no rows to copy to {quoted(self.name, limit=300)}, and a folder without files has no "
+                "columns either. Write a table instead: --into delta:… or iceberg:…."
+            )
         filesystem, path = self._storage.locate(self.name)
         if filesystem.get_file_info(path).type != pa.fs.FileType.NotFound:
             raise TableError(
                 f"{quoted(self.name, limit=300)} was made by somebody else meanwhile; nothing was written."
             )
-        filesystem.create_dir(self._folder, recursive=True)
         filesystem.move(self._folder, path)
         return None
 

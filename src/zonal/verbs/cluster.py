@@ -24,7 +24,7 @@ from zonal.sizes import parse_size
 from zonal.tables.opening import open_destination, open_table, read_snapshot
 from zonal.tables.table import Readable, Rewritable, Table
 from zonal.verbs.copying import plan_copy, run_copy
-from zonal.verbs.rewriting import Done, Rewriter, Runner, physical
+from zonal.verbs.rewriting import Done, Rewriter, Runner, physical, refuse_filters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -292,6 +292,7 @@ class _Job:
         if snapshot.blockers or not is_rewritable(source):
             reasons = " ".join(snapshot.blockers)
             raise TableError(f"{quoted(snapshot.name, limit=300)} can't be rewritten: {reasons}")
+        refuse_filters(source.writing(snapshot, layout=chosen, run=new_run()))
         bound = None if where is None else bind_predicate(parse_where(where), snapshot.schema)
         return cls(source, snapshot, chosen, bound, full, _size(max_bytes, "max_bytes"))
 

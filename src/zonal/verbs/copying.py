@@ -9,10 +9,10 @@ import pyarrow as pa
 from zonal.errors import CommitUnknownError, TableError, quoted
 from zonal.files import Snapshot
 from zonal.layout import Layout
-from zonal.rewrite import Scan, Writing
+from zonal.rewrite import Scan, Writing, Written
 from zonal.sampling import plan
 from zonal.tables.table import Destination, Readable
-from zonal.verbs.rewriting import Done, Report, Runner, check_rows, physical, sweep
+from zonal.verbs.rewriting import Done, Report, Runner, check_rows, physical, refuse_filters, sweep
 from zonal.worker.splits import plan_splits
 
 
@@ -37,6 +37,7 @@ def plan_copy(table: Readable, snapshot: Snapshot, destination: Destination, lay
     partitions = _partition_values(snapshot, kept) if kept else [{}]
     columns = destination.file_columns(snapshot.schema, kept)
     writing = destination.writing(snapshot.schema, kept, partitions, layout=layout, run=run)
+    refuse_filters(writing)
     scan = table.scan(snapshot, files, columns=columns)
     if not kept:
         scan = replace(scan, sources=tuple(replace(source, partition=0) for source in scan.sources))
@@ -48,12 +49,7 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
     files = copy.snapshot.files
     publishing = False
     try:
-        report("sampling")
-        placement, _ = plan(copy.scan, copy.writing, physical(copy.layout, copy.scan))
-        report("rewriting")
-        splits = plan_splits(copy.scan.sources, placement.files)
-        tallies, written = runner(copy.scan, copy.writing, placement, splits, report)
-        check_rows(copy.snapshot, copy.scan, tallies, written)
+        written = _written(copy, runner, report) if copy.scan.sources else []
         report("committing")
         sweep(copy.writing, {file.path for file in written})
         publishing = True
@@ -71,6 +67,17 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
         added_bytes=sum(file.size for file in written),
         rows=sum(file.rows for file in written),
     )
+
+
+def _written(copy: Copy, runner: Runner, report: Report) -> list[Written]:
+    report("sampling")
+    placement, _ = plan(copy.scan, copy.writing, physical(copy.layout, copy.scan))
+    report("rewriting")
+    tallies, written = runner(
+        copy.scan, copy.writing, placement, plan_splits(copy.scan.sources, placement.files), report
+    )
+    check_rows(copy.snapshot, copy.scan, tallies, written)
+    return written
 
 
 def _partition_values(snapshot: Snapshot, keys: tuple[str, ...]) -> list[Mapping[str, pa.Scalar]]:

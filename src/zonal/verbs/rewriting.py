@@ -20,6 +20,7 @@ from zonal.rewrite import Rewrite, Scan, Tally, Writing, Written
 from zonal.sampling import plan
 from zonal.tables.table import Rewritable
 from zonal.worker.splits import Split, plan_splits
+from zonal.worker.writer import WRITES_BLOOM_FILTERS
 
 ATTEMPTS = 5
 """Times that a part of the table is rewritten, if other writers keep changing it."""
@@ -178,6 +179,15 @@ def _done(rewrite: Rewrite, version: int, conflicts: int) -> Done:
 def physical(layout: Layout, scan: Scan) -> Layout:
     """Name the layout's columns as the scan reads them."""
     return replace(layout, columns=tuple(scan.columns[name] for name in layout.columns), bloom_columns=())
+
+
+def refuse_filters(writing: Writing) -> None:
+    """Raise an error where Bloom filters are asked for, by the layout or by the table, and can't be written."""
+    if writing.bloom_columns and not WRITES_BLOOM_FILTERS:
+        raise ZonalError(
+            f"Bloom filters on {', '.join(map(quoted, writing.bloom_columns))} need pyarrow 26 or later, and this is "
+            f"{pa.__version__}. Update pyarrow, or leave them out of the layout and of the table's properties."
+        )
 
 
 def check_rows(snapshot: Snapshot, scan: Scan, tallies: Sequence[Tally], written: Sequence[Written]) -> None:

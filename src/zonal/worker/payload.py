@@ -38,8 +38,11 @@ def payload_schema(schema: pa.Schema, words: int) -> pa.Schema:
 
 def encode(data: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: Ints) -> pa.RecordBatch:
     """Return a record a piece, in order of their numbers; the rows in a payload are in key order."""
-    order = stable_order([pieces.astype(np.uint64), *words] if len(np.unique(pieces)) > 1 else words)
+    order = stable_order(words)
     placed = pieces[order]
+    if (placed[1:] < placed[:-1]).any():  # rows of several partitions, each with cuts of its own
+        order = order[stable_order([placed.astype(np.uint64)])]
+        placed = pieces[order]
     starts = np.flatnonzero(np.append(True, placed[1:] != placed[:-1]))
     ends = np.append(starts[1:], len(placed))
     taken = take_rows(data, order)
@@ -49,7 +52,7 @@ def encode(data: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: 
     sink = pa.BufferOutputStream()
     places: list[_Place] = []
     with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
-        stream.write_batch(pa.RecordBatch.from_pylist([], schema=schema))  # the schema goes out with the first batch
+        stream.write_batch(whole.slice(0, 1).to_batches()[0].slice(0, 0))  # the schema goes out with the first batch
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             before = sink.tell()
             for batch in whole.slice(start, end - start).combine_chunks().to_batches():

@@ -23,6 +23,7 @@ from zonal.worker.metrics import FileMetrics
 
 ROLL_AT, SMALLEST = 1.4, 0.6
 """A file ends early at this share of the target, if the rest makes a file of the smaller share."""
+WRITES_BLOOM_FILTERS = int(pa.__version__.partition(".")[0]) >= 26
 DICTIONARY_ROWS = 8192
 """Rows that tell whether a column has few enough values for a dictionary."""
 
@@ -52,7 +53,7 @@ def trial_size(groups: RowGroups, writing: Writing, layout: Layout) -> int:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, writing.schema, **_options(writing, layout, groups.data)) as writer:
         for group in groups:
-            writer.write_table(_renamed(group, writing.schema))
+            writer.write_table(renamed(group, writing.schema))
     return int(sink.tell())
 
 
@@ -112,7 +113,7 @@ class _OpenFile:
         return int(self._sink.tell())
 
     def write(self, rows: pa.Table) -> None:
-        named = _renamed(rows, self._schema)
+        named = renamed(rows, self._schema)
         self._writer.write_table(named, row_group_size=max(rows.num_rows, 1))
         self._metrics.add(named)
         self.rows += rows.num_rows
@@ -129,7 +130,7 @@ class _OpenFile:
         self._sink.close()
 
 
-def _renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Give columns the names, ids and nullability of the file's schema; nested ones are cast for theirs."""
     columns = [
         column if column.type.equals(field.type, check_metadata=True) else column.cast(field.type)
@@ -189,7 +190,9 @@ def _leaf_paths(schema: pa.Schema) -> Mapping[str, int]:
 def _pays(column: pa.ChunkedArray) -> bool:
     """Tell whether a dictionary saves anything: not where most of the neighbors differ."""
     some = column.slice(0, DICTIONARY_ROWS)
-    if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type) or not len(some):
+    if isinstance(some.type, pa.BaseExtensionType):
+        some = some.cast(some.type.storage_type)
+    if pa.types.is_nested(some.type) or pa.types.is_dictionary(some.type) or not len(some):
         return True
     distinct: int = pc.count_distinct(some).as_py()
     return distinct <= len(some) // 2

@@ -1,0 +1,25 @@
+"""A table's rows as a DataFrame: the files are read by workers, deletes and all, with no format's jar."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from zonal.rewrite import Scan
+from zonal.spark.session import is_on_this_machine
+from zonal.spark.shipping import carried
+from zonal.spark.splitting import dealt
+from zonal.worker.scanning import scan_step
+from zonal.worker.splits import Split
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_rows(spark: "SparkSession", scan: Scan, schema: pa.Schema, splits: Sequence[Split]) -> "DataFrame":
+    """Return the scan's live rows with the names of `schema`, whose columns are those of the scan in order."""
+    empty = spark.createDataFrame(schema.empty_table())
+    if not splits:
+        return empty
+    step = carried(scan_step(scan.reading, scan.storage, schema), by_value=not is_on_this_machine(spark))
+    return dealt(spark, splits).mapInArrow(step, empty.schema)

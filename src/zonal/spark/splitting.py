@@ -1,0 +1,19 @@
+"""Splits as a DataFrame with a task for each."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+from zonal.worker.splits import Split, split_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def dealt(spark: "SparkSession", splits: Sequence[Split]) -> "DataFrame":
+    """Return one row a split, as text, each in a partition of its own."""
+    texts = [split_text(split) for split in splits]
+    table = pa.table({"split": texts, "number": pa.array(range(len(splits)), pa.int32())})
+    return spark.createDataFrame(table).repartitionById(len(splits), F.col("number")).select("split")

@@ -1,0 +1,47 @@
+"""`read`: a table as a Spark DataFrame over only the files that can match."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from zonal.errors import TableError, quoted
+from zonal.predicates.bind import bind
+from zonal.predicates.sql import parse_where
+from zonal.pruning import FileIndex
+from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.table import Table
+from zonal.verbs.cluster import is_readable
+from zonal.worker.splits import plan_splits
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read(
+    spark: "SparkSession",
+    table: Table | str,
+    *,
+    where: str | None = None,
+    dialect: str | None = None,
+    timezone: str = "UTC",
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> "DataFrame":
+    """Return the rows of the files that might hold a row for which `where` is true; deleted rows are left out.
+
+    Files are skipped, not rows: filter the result as ever. No jar of the table's format is needed.
+    """
+    from zonal.spark.rows import read_rows  # noqa: PLC0415 - pyspark is an extra
+
+    named = open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
+    if not is_readable(named):
+        raise TableError(f"{quoted(named.name, limit=300)} can't be read by workers.")
+    snapshot = read_snapshot(named)
+    files = np.arange(len(snapshot.files))
+    if where is not None:
+        predicate = parse_where(where, dialect=dialect, timezone=timezone)
+        bound = bind(predicate, snapshot.schema, dialect=dialect, timezone=timezone)
+        files = np.flatnonzero(FileIndex(snapshot).prune(bound).kept)
+    scan = named.scan(snapshot, files, columns=snapshot.schema.names)
+    return read_rows(spark, scan, snapshot.schema, plan_splits(scan.sources, 1))

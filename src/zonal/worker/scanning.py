@@ -1,0 +1,31 @@
+"""The step that gives a table's rows to a user's own Spark job."""
+
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
+
+from zonal.rewrite import Reading
+from zonal.storage import Storage
+from zonal.worker.reader import Reader
+from zonal.worker.splits import read_split, row_groups_of
+from zonal.worker.writer import renamed
+
+BATCH_ROWS = 16_384
+"""Rows that go to Spark at a time."""
+
+Batches = Iterable[pa.RecordBatch]
+
+
+def scan_step(reading: Reading, storage: Storage, schema: pa.Schema) -> Callable[[Batches], Batches]:
+    """Return the step from splits (one JSON text a row) to live rows with the names of `schema`."""
+
+    def scan(batches: Batches) -> Batches:
+        reader = Reader(reading, storage)
+        for batch in batches:
+            for text in batch.column(0).to_pylist():
+                for share in read_split(text):
+                    sizes = [group.size for group in reader.row_groups(share.source)]
+                    for rows in reader.rows(share.source, row_groups_of(sizes, share.part, share.parts)):
+                        yield from renamed(rows.data, schema).to_batches(max_chunksize=BATCH_ROWS)
+
+    return scan
