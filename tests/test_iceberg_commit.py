@@ -575,6 +575,20 @@ def test_failed_attempts_are_repeated_and_leave_nothing_behind(catalog, monkeypa
     assert {name for name in os.listdir(folder) if name.endswith(".avro")} == used
 
 
+def test_metadata_that_cant_be_written_is_an_error_and_the_table_as_it_was(catalog, monkeypatch):
+    table = made(catalog)
+    rewrite = replacement(table, table.snapshot())
+
+    def refuse(*_, **__):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr("zonal.tables.icebergcommit.write_manifest_list", refuse)
+    with pytest.raises(TableError, match=r"Can't write the new metadata of .*PermissionError") as caught:
+        table.commit(rewrite)
+    assert not isinstance(caught.value, CommitUnknownError)
+    assert table.newest().snapshot().version == rewrite.base.version
+
+
 def test_attempts_are_bounded(catalog, monkeypatch):
     table = made(catalog)
     rewrite = replacement(table, table.snapshot())

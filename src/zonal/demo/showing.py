@@ -1,7 +1,7 @@
 """The demonstration on a terminal: a spinner while it runs, a table for each format, and commands to go on with."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -59,23 +59,28 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         files = f"{then.files:,.0f} → {now.files:,.0f}"
         table.add_row(Text(printable(question.text)), files, f"{then.share:.1%} → {now.share:.1%}")
     console.print(table)
-    _line(console, _verdict(outcome))
+    for sentence in _verdicts(outcome):
+        _line(console, sentence)
     console.print()
 
 
-def _verdict(outcome: Outcome) -> str:
+def _verdicts(outcome: Outcome) -> Iterator[str]:
     before, after = outcome.shares
     mean = f"On average a query read {before:.1%} of the bytes before and reads {after:.1%} now"
     if after >= before:
-        return f"{mean}: this layout doesn't help these queries."
-    return f"{mean}, {before / after:.1f} times less, by the min/max values in the table's own metadata."
+        yield f"{mean}: this layout doesn't help these queries."
+        return
+    yield f"{mean}: {before / after:.1f} times less, by the min/max values in the table's own metadata."
+    pairs = zip(outcome.questions, outcome.reads_before, outcome.reads_after, strict=True)
+    for text in [question.text for question, then, now in pairs if now.share > then.share]:
+        yield f"More than before reads {text}: the order in which the rows arrived suited it better."
 
 
 def _size(health: TableHealth) -> str:
     return f"{health.files:,} files, {size_text(health.bytes)}"
 
 
-def _commands(request: Request, into: Path, outcomes: Iterable[Outcome]) -> Iterable[str]:
+def _commands(request: Request, into: Path, outcomes: Iterable[Outcome]) -> Iterator[str]:
     where = "" if request.data is not None else f' --where "{CONDITIONS[0]}"'
     for outcome in outcomes:
         folder = into / outcome.before.format

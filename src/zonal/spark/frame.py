@@ -28,6 +28,7 @@ from zonal.spark.reservoir import draw, merge, read_parts
 from zonal.spark.session import is_on_this_machine
 from zonal.spark.shipping import carried
 from zonal.words import U64
+from zonal.worker.archives import forget_archives
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -103,6 +104,7 @@ class _Plan:
 
     def places(self, batches: Iterable[pa.Array | tuple[pa.Array, ...]]) -> Iterable[pa.Array]:
         """Return piece and key of the rows, from their key columns and, with `ties`, their hash."""
+        forget_archives()
         for batch in batches:
             columns = batch if isinstance(batch, tuple) else (batch,)
             words = self._words(columns)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zonal.rows import take_rows
+from zonal.worker.archives import forget_archives
 
 Batches: TypeAlias = Iterable[pa.RecordBatch]
 Numbers: TypeAlias = npt.NDArray[np.float64]
@@ -26,6 +27,7 @@ def draw(most: int, lanes: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]
     """Return a step for `mapInArrow` that gives one sample of up to `most` rows a partition, dealt to some lanes."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        forget_archives()
         from pyspark import TaskContext  # noqa: PLC0415 - known in a worker only
 
         context = TaskContext.get()
@@ -41,6 +43,7 @@ def merge(most: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return a step for `mapInArrow` that merges the samples of a lane to one of up to `most` rows."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        forget_archives()
         merged: Part | None = None
         for batch in batches:
             for part in _read(batch):

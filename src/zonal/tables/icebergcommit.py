@@ -97,14 +97,12 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema) -> int:
             target.name, table.metadata, table.io, branch=target.branch, rewrite=rewrite, schema=schema, known=known
         )
         work = _Attempt(table, target.branch, snapshot_id, rewrite, schema, found)
+        asked = _prepared(target, work)
         try:
-            commit_updates(table, *work.updates())
+            commit_updates(table, *asked)
             return snapshot_id
         except CommitFailedException:
             failed = work
-        except TableError:
-            work.clean()
-            raise
         except Exception as error:
             if not _is_retried(error):
                 return _looked_up(target, snapshot_id, error)
@@ -112,6 +110,16 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema) -> int:
     raise ConflictError(
         f"{quoted(target.name)} changes faster than zonal can commit: {ATTEMPTS} attempts failed. Try again later."
     )
+
+
+def _prepared(target: Target, work: "_Attempt") -> tuple[list[TableRequirement], list[TableUpdate]]:
+    try:
+        return work.updates()
+    except Exception as error:  # object stores raise errors of their own
+        work.clean()
+        if isinstance(error, TableError):
+            raise
+        raise TableError(f"Can't write the new metadata of {quoted(target.name)}: {what_of(error)}") from error
 
 
 def _is_retried(error: Exception) -> bool:

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from zonal.rewrite import Reading
 from zonal.storage import Storage
+from zonal.worker.archives import forget_archives
 from zonal.worker.reader import Reader
 from zonal.worker.splits import read_split, row_groups_of
 from zonal.worker.writer import renamed
@@ -20,6 +21,7 @@ def scan_step(reading: Reading, storage: Storage, schema: pa.Schema) -> Callable
     """Return the step from splits (one JSON text a row) to live rows with the names of `schema`."""
 
     def scan(batches: Batches) -> Batches:
+        forget_archives()
         reader = Reader(reading, storage)
         for batch in batches:
             for text in batch.column(0).to_pylist():

@@ -1,7 +1,5 @@
 """The two steps of a rewrite that workers run: read and place rows, then sort and write them."""
 
-import sys
-import zipimport
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from zonal.rewrite import Reading, Tally, Writing
 from zonal.storage import Storage
 from zonal.words import U64
 from zonal.worker import results
+from zonal.worker.archives import forget_archives
 from zonal.worker.payload import TALLY, decode, encode, payload_schema, records
 from zonal.worker.reader import Reader
 from zonal.worker.splits import Share, read_split, row_groups_of
@@ -24,18 +23,6 @@ CHUNK_BYTES = 48 * 1024**2
 
 Batches = Iterable[pa.RecordBatch]
 Step = Callable[[Batches], Batches]
-
-
-def forget_archives() -> None:
-    """Spare the next task of this process a third of a second.
-
-    Spark invalidates all import caches when a task begins, and up to Python 3.12 the finder of a zip archive then reads
-    the archive's whole directory again; `pyspark.zip` has thousands of entries. A finder that is missing from the cache
-    is made again when a module is looked for that isn't imported yet.
-    """
-    for path, finder in list(sys.path_importer_cache.items()):
-        if isinstance(finder, zipimport.zipimporter):
-            del sys.path_importer_cache[path]
 
 
 def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
