@@ -392,3 +392,11 @@ def test_promotions_go_one_way():
         for want in numbers:
             back = not have.equals(want) and promotion(have, want) and promotion(want, have)
             assert not back, f"{have} and {want} can't both hold all values of the other"
+
+
+def test_a_missing_struct_with_required_fields_can_be_written(tmp_path):
+    inner = pa.struct([pa.field("y", pa.string(), nullable=False), pa.field("z", pa.list_(pa.int8()), nullable=False)])
+    wanted = pa.schema({"a": pa.int64(), "s": pa.struct([pa.field("t", inner, nullable=False)])})
+    found = read(write(tmp_path, pa.table({"a": range(10)})), Reading(wanted))
+    found.validate(full=True)
+    assert pq.read_table(write(tmp_path, found)).to_pylist() == [{"a": a, "s": None} for a in range(10)]

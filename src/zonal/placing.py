@@ -118,7 +118,8 @@ def plan_placement(layout: Layout, ranks: Ranks, sample: Sample, sizes: Sizes, *
     file_rows: list[float] = []
     for part, rows in parts.items():
         files = max(1, round(sizes.rows[part] * sizes.row_bytes / layout.target_file_bytes))
-        found, of_piece, share = _cut([word[rows] for word in words], files, sizes.rows[part], sizes.row_memory)
+        mine = [word[rows] for word in words]
+        found, of_piece, share = _cut(layout, mine, files, sizes.rows[part], sizes.row_memory)
         cuts[part], first_piece[part] = found, sum(map(len, pieces))
         pieces.append(of_piece + len(partition_of_file))
         partition_of_file += [part] * len(share)
@@ -165,7 +166,9 @@ def _heaviest(words: Sequence[U64], rows: npt.NDArray[np.intp]) -> int:
     return int(np.diff(np.flatnonzero(new), append=len(rows)).max())
 
 
-def _cut(words: Sequence[U64], files: int, rows: int, row_memory: float) -> tuple[Cuts, Ints, npt.NDArray[np.float64]]:
+def _cut(
+    layout: Layout, words: Sequence[U64], files: int, rows: int, row_memory: float
+) -> tuple[Cuts, Ints, npt.NDArray[np.float64]]:
     """Return the borders of a partition's pieces, the file of each piece, and each file's share of the rows."""
     sampled = len(words[0])
     if not sampled:
@@ -181,9 +184,28 @@ def _cut(words: Sequence[U64], files: int, rows: int, row_memory: float) -> tupl
     ]
     in_files = Cuts.at(ordered, file_starts)
     in_pieces = Cuts.at(ordered, np.array(starts, np.int64))
+    if layout.kind == "linear":
+        in_pieces = _between_values(layout, in_files, in_pieces)
     of_piece = np.concatenate([[0], in_files.assign(in_pieces.borders)]).astype(np.int64)
     counted = np.bincount(in_files.assign(ordered), minlength=in_files.pieces)
     return in_pieces, of_piece, counted / sampled
+
+
+def _between_values(layout: Layout, files: Cuts, pieces: Cuts) -> Cuts:
+    """Cut files of a linear layout into pieces only where the first column's code changes.
+
+    A piece is sorted by exact values, which several may share a code: only then is a file of several pieces sorted,
+    too, as it says of itself.
+    """
+    key, *others = pieces.borders
+    low = np.uint64(layout.bits_per_column * (len(layout.columns) - 1))
+    inside = files.assign(pieces.borders)
+    if layout.bits_per_column * len(layout.columns) > 64:
+        return files
+    moved = (key >> low) << low, *(np.zeros_like(other) for other in others)
+    kept = files.assign(moved) == inside  # else the value began in an earlier file
+    both = np.stack([np.concatenate([old, new[kept]]) for old, new in zip(files.borders, moved, strict=True)])
+    return Cuts(tuple(np.unique(both, axis=1)))
 
 
 def _tasks(file_bytes: npt.NDArray[np.floating], target: int) -> Ints:

@@ -28,6 +28,8 @@ class LeafBounds:
         if self._path is None:
             return
         values = leaf(rows, self._path)
+        if isinstance(values.type, pa.BaseExtensionType):  # such as a UUID, of which `min_max` knows only the bytes
+            values = pa.chunked_array([chunk.storage for chunk in values.chunks], values.type.storage_type)
         if pa.types.is_floating(values.type):
             undefined = pc.is_nan(values)
             if nans := pc.sum(undefined).as_py() or 0:
@@ -104,7 +106,7 @@ def _leaf_paths(kind: pa.DataType, path: tuple[int, ...]) -> Iterator[tuple[int,
 def _is_ordered(kind: pa.DataType) -> bool:
     """Tell whether `min_max` knows the type."""
     try:
-        pc.min_max(pa.nulls(0, kind))
+        pc.min_max(pa.nulls(0, kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind))
     except pa.ArrowNotImplementedError:
         return False
     return True

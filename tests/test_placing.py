@@ -1,0 +1,392 @@
+"""Laws of a rewrite's parts: where rows are placed, how files are dealt out, what travels, and what files say."""
+
+import io
+import json
+import math
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arrow_values import KINDS, VALUES, arrays, build, order_key
+from zonal.choosing import choose, in_commits, still_there
+from zonal.errors import ZonalError
+from zonal.files import Files, Snapshot
+from zonal.layout import Layout
+from zonal.placing import Sample, Sizes, plan_placement
+from zonal.rewrite import ColumnMetrics, EqualityDelete, Source, Tally, Vector, Writing, Written
+from zonal.storage import Storage
+from zonal.worker.metrics import FileMetrics
+from zonal.worker.payload import decode, encode, payload_schema
+from zonal.worker.results import read_results, tallies, tally_bytes, written
+from zonal.worker.splits import Share, plan_splits, read_split, row_groups_of, split_text
+from zonal.worker.writer import FileWriter, sort_piece
+
+LAYOUTS = ["zorder", "hilbert", "linear"]
+
+
+def numbers(rows, seed=0, distinct=10_000):
+    draw = np.random.default_rng(seed)
+    return pa.table({"x": draw.integers(0, distinct, rows), "y": draw.normal(size=rows), "id": np.arange(rows)})
+
+
+# --- placing ---------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def plans(draw):
+    """A layout, and rows in some partitions; the sample is a part of them."""
+    rows = draw(st.integers(1, 400))
+    data = numbers(rows, draw(st.integers(0, 99)), draw(st.sampled_from([1, 3, 10_000])))
+    partition = np.random.default_rng(rows).integers(0, draw(st.integers(1, 4)), rows)
+    size = draw(st.sampled_from([1, 500, 5000, 10**9]))
+    layout = Layout(draw(st.sampled_from(LAYOUTS)), ("x", "y"), target_file_bytes=size)
+    sampled = np.flatnonzero(np.random.default_rng(0).random(rows) < draw(st.sampled_from([0.0, 0.3, 1.0])))
+    sizes = Sizes({part: int(count) for part, count in Counter(partition.tolist()).items()}, 50.0, 24.0)
+    placement = plan_placement(layout, Sample(data.take(sampled), partition[sampled]), sizes)
+    return data, partition, placement
+
+
+@given(plans())
+def test_every_row_belongs_to_one_piece_of_its_partition_and_pieces_follow_the_keys(plan):
+    data, partition, placement = plan
+    for part in set(partition.tolist()):
+        rows = np.flatnonzero(partition == part)
+        words, pieces = placement.place(data.take(rows), part, rows, seed=7)
+        assert len(words) == placement.key_count
+        assert set(placement.partition_of_file[placement.file_of_piece[pieces]].tolist()) == {part}
+        order = np.lexsort([pieces, *reversed(words)])
+        assert (np.diff(pieces[order]) >= 0).all(), "a larger key never has a smaller piece"
+
+
+@given(plans())
+def test_pieces_of_a_file_and_files_of_a_task_lie_side_by_side(plan):
+    _, _, placement = plan
+    for numbers_of in (placement.file_of_piece, placement.task_of_file):
+        assert set(np.diff(numbers_of).tolist()) <= {0, 1}
+        assert numbers_of[0] == 0
+    assert placement.file_of_piece[-1] + 1 == placement.files
+    assert placement.tasks == placement.task_of_file[-1] + 1
+    assert (np.diff(placement.partition_of_file) >= 0).all()
+
+
+@given(plans(), st.integers(0, 2**40))
+def test_a_row_has_the_same_place_in_every_attempt_and_batch(plan, seed):
+    data, partition, placement = plan
+    part = int(partition[0])
+    rows = np.flatnonzero(partition == part)
+    whole = placement.place(data.take(rows), part, rows, seed)[1]
+    half = len(rows) // 2
+    halves = [placement.place(data.take(some), part, some, seed)[1] for some in (rows[:half], rows[half:]) if len(some)]
+    assert np.concatenate(halves).tolist() == whole.tolist()
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+@pytest.mark.parametrize("share", [0.0, 0.6, 1.0])
+def test_files_have_about_equal_shares_also_of_a_heavy_value(kind, share):
+    data = numbers(20_000)
+    x = np.where(np.arange(20_000) % 10 < 10 * share, 7, data["x"].to_numpy())
+    data = data.set_column(0, "x", pa.array(x))
+    layout = Layout(kind, ("x",), target_file_bytes=1000 * 50)
+    sample = Sample(data.take(np.arange(0, 20_000, 3)), np.zeros(6667, np.int64))
+    placement = plan_placement(layout, sample, Sizes({0: 20_000}, 50.0, 24.0))
+    _, pieces = placement.place(data, 0, np.arange(20_000), seed=3)
+    counts = np.bincount(placement.file_of_piece[pieces], minlength=placement.files)
+    assert 15 <= placement.files <= 25
+    assert counts.max() < 2.1 * 1000
+    assert counts.min() > 0.3 * 1000
+    assert placement.file_rows.sum() == pytest.approx(20_000, abs=placement.files)
+
+
+def test_large_files_are_cut_into_pieces_that_fit_into_memory():
+    data = numbers(4000)
+    sizes = Sizes({0: 4_000_000}, row_bytes=100.0, row_memory=1000.0)  # 4 GB in memory
+    layout = Layout("zorder", ("x", "y"), target_file_bytes=10**9)
+    placement = plan_placement(layout, Sample(data, np.zeros(4000, np.int64)), sizes)
+    assert placement.files == 1
+    counts = np.bincount(placement.place(data, 0, np.arange(4000), 0)[1])
+    assert counts.max() * 1000 * 1000 < 2 * 64 * 1024**2
+
+
+def test_small_tables_have_some_tasks_and_tiny_ones_few():
+    for rows, row_bytes, tasks in ((1000, 10.0, 1), (1_000_000, 100.0, range(12, 20))):
+        sample = Sample(numbers(1000), np.zeros(1000, np.int64))
+        layout = Layout("zorder", ("x", "y"), target_file_bytes=int(rows * row_bytes / 100))
+        placement = plan_placement(layout, sample, Sizes({0: rows}, row_bytes, 24.0))
+        assert placement.files > 50
+        assert placement.tasks in (tasks if isinstance(tasks, range) else [tasks])
+
+
+# --- splits ----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 100), max_size=30), st.integers(1, 12))
+def test_every_row_group_is_in_exactly_one_part_of_a_file_and_parts_are_ranges(sizes, parts):
+    found = [row_groups_of(sizes, part, parts) for part in range(parts)]
+    assert [group for part in found for group in part] == list(range(len(sizes)))
+
+
+@given(st.lists(st.integers(0, 200 * 1024**2), max_size=20), st.integers(1, 5000))
+def test_splits_deal_out_every_part_of_every_file_once_and_in_order(sizes, new_files):
+    sources = [Source(number, f"{number}", size, 10, 0) for number, size in enumerate(sizes)]
+    splits = plan_splits(sources, new_files)
+    shares = [share for split in splits for share in split]
+    assert [(share.source.number, share.part) for share in shares] == [
+        (source.number, part)
+        for source in sources
+        for part in range(next(s.parts for s in shares if s.source is source))
+    ]
+    assert all(splits)
+    target = max(16 * 1024**2, new_files * 64 * 1024)
+    for split in splits:
+        size = sum(share.source.size // share.parts for share in split)
+        assert size <= target or len(split) == 1
+        assert size <= 1.5 * target + 1
+
+
+ODD = st.text(max_size=12)
+SOURCES = st.builds(
+    Source,
+    number=st.integers(0, 2**40),
+    path=ODD,
+    size=st.integers(0, 2**50),
+    rows=st.integers(-1, 2**40),
+    partition=st.integers(0, 2**31),
+    vector=st.one_of(
+        st.none(),
+        st.builds(Vector, st.integers(0, 9), st.one_of(st.none(), ODD), st.integers(0, 9), st.integers(0, 9),
+                  st.one_of(st.none(), st.binary(max_size=9))),
+    ),
+    position_deletes=st.lists(ODD, max_size=3).map(tuple),
+    equality_deletes=st.lists(
+        st.builds(EqualityDelete, ODD, st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple)), max_size=2
+    ).map(tuple),
+    first_row_id=st.one_of(st.none(), st.integers(0, 2**60)),
+    row_version=st.one_of(st.none(), st.integers(0, 2**60)),
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(SOURCES, st.integers(0, 5), st.integers(1, 6)), min_size=1, max_size=3))
+def test_a_split_is_read_as_it_was_written(shares):
+    split = tuple(Share(*share) for share in shares)
+    assert read_split(split_text(split)) == split
+
+
+@given(st.data())
+def test_constants_travel_with_a_split_in_every_type(data):
+    kind = data.draw(KINDS)
+    value = build([data.draw(st.one_of(st.none(), VALUES[kind]))], kind)[0]
+    source = Source(0, "a", 1, 1, 0, constants={"odd \n name": value})
+    (found,) = read_split(split_text((Share(source),)))
+    (read,) = found.source.constants.values()
+    assert read.type == kind
+    assert repr(read.as_py()) == repr(value.as_py())
+    assert replace(found.source, constants={}) == replace(source, constants={})
+
+
+# --- payloads --------------------------------------------------------------------------------------------------------
+
+
+@given(st.data())
+def test_payloads_hold_every_row_once_in_its_piece_in_key_order(data):
+    column = data.draw(arrays(max_size=30).filter(len))
+    rows = len(column)
+    table = pa.table({"v": column, "id": pa.array(range(rows)), "in": pa.array([[n] for n in range(rows)])})
+    pieces = np.array(data.draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows)), np.int32)
+    words = [
+        np.array(data.draw(st.lists(st.integers(0, 2**64 - 1), min_size=rows, max_size=rows)), np.uint64)
+        for _ in range(data.draw(st.integers(1, 2)))
+    ]
+    batch = encode(table, words, pieces, np.array([5, 5, 6, 7]))
+    assert [[5, 5, 6, 7][piece] for piece in batch["piece"].to_pylist()] == batch["task"].to_pylist()
+    seen = []
+    values = column.to_pylist()
+    for piece in sorted(set(pieces.tolist())):
+        mine = batch.filter(pc.equal(batch["piece"], piece))
+        schema = payload_schema(table.schema, len(words))
+        keys, found = decode([value.as_buffer() for value in mine["payload"]], schema, len(words))
+        assert found.schema == table.schema
+        ids = found["id"].to_pylist()
+        assert sum(mine["rows"].to_pylist()) == len(ids)
+        assert [pieces[n] for n in ids] == [piece] * len(ids)
+        assert [key.tolist() for key in keys] == [[int(word[n]) for n in ids] for word in words]
+        together = list(zip(*(key.tolist() for key in keys), ids, strict=True))
+        assert together == sorted(together), "rows of one key keep their order"
+        assert [repr(value) for value in found["v"].to_pylist()] == [repr(values[n]) for n in ids]
+        seen += ids
+    assert sorted(seen) == list(range(rows))
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def write_file(table, layout, folder, partition=0, **options):
+    writing = Writing(f"{folder}/run", Storage(str(folder), {}), table.schema, **options)
+    writer = FileWriter(writing, layout, partition, table.num_rows)
+    writer.write(sort_piece([np.arange(table.num_rows, dtype=np.uint64)], table, layout))
+    writer.close()
+    return writer.done
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_what_is_told_of_a_file_is_what_it_holds(data):
+    kind = data.draw(KINDS)
+    column = data.draw(arrays(kind, max_size=25).filter(len))
+    table = pa.table({"v": column.combine_chunks(), "id": pa.array(range(len(column)))})
+    layout = Layout("zorder", ("id",), row_group_rows=data.draw(st.sampled_from([3, 100])))
+    with tempfile.TemporaryDirectory() as folder:
+        (told,) = write_file(table, layout, folder)
+        assert told.size == Path(told.path).stat().st_size
+        found = pq.read_table(told.path)
+    (metrics, _) = told.columns
+    values = column.to_pylist()
+    undefined = [value for value in values if isinstance(value, float) and math.isnan(value)]
+    known = [value for value in values if value is not None and value not in undefined]
+    known = [value for value in known if not (isinstance(value, float) and math.isnan(value))]
+    assert (told.rows, metrics.path, metrics.values) == (len(values), "v", len(values))
+    assert (metrics.nulls, metrics.nans) == (values.count(None), len(undefined))
+    assert found.num_rows == len(values)
+    if metrics.lower is not None:
+        lower, upper = order_key(metrics.lower.as_py()), order_key(metrics.upper.as_py())
+        assert lower == min(map(order_key, known))
+        assert upper == max(map(order_key, known))
+    else:
+        assert not known or not has_order(kind)
+
+
+def has_order(kind):
+    try:
+        pc.min_max(pa.nulls(0, kind))
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
+
+
+def test_a_file_that_grows_too_large_is_closed_and_another_begun(tmp_path):
+    random = np.random.default_rng(0)
+    table = pa.table({"x": random.integers(0, 2**62, 20_000)})
+    layout = Layout("zorder", ("x",), target_file_bytes=40_000, row_group_rows=1000)
+    told = write_file(table, layout, tmp_path)
+    assert len(told) == 3
+    assert [file.rows for file in told] == [pq.read_metadata(file.path).num_rows for file in told]
+    assert sum(file.rows for file in told) == 20_000
+    found = pa.concat_tables([pq.read_table(file.path) for file in told])
+    assert found.equals(table)
+    assert all(0.5 * 40_000 < file.size < 1.8 * 40_000 for file in told)
+
+
+def test_bounds_of_zero_hold_for_both_zeros_and_struct_leaves_have_bounds_list_elements_not():
+    table = pa.table(
+        {
+            "f": pa.array([0.0, -0.0, math.nan, None]),
+            "s": pa.array([{"a": 1, "b": "x"}, {"a": None, "b": "y"}, None, {"a": 3, "b": None}]),
+            "l": pa.array([[1], [], None, [2, None]]),
+        }
+    )
+    sink = io.BytesIO()
+    footers = []
+    with pq.ParquetWriter(sink, table.schema, metadata_collector=footers) as writer:
+        writer.write_table(table)
+    metrics = FileMetrics(table.schema)
+    metrics.add(table)
+    f, a, b, element = metrics.columns(footers[0])
+    assert (math.copysign(1, f.lower.as_py()), math.copysign(1, f.upper.as_py()), f.nans) == (-1, 1, 1)
+    assert (a.path, a.lower.as_py(), a.upper.as_py(), a.nulls) == ("s.a", 1, 3, 2)
+    assert (b.lower.as_py(), b.upper.as_py()) == ("x", "y")
+    assert (element.path, element.lower, element.upper) == ("l.list.element", None, None)
+
+
+def test_results_travel_as_bytes(tmp_path):
+    table = pa.table({name: build([value, None], kind) for name, kind, value in (
+        ("i", pa.int64(), 5), ("s", pa.string(), "é\x00"), ("b", pa.binary(), b"\xff"), ("z", pa.timestamp("us", "UTC"), 7),
+    )})  # fmt: skip
+    table = table.append_column("none", pa.nulls(2, pa.int32()))
+    (file,) = write_file(table, Layout("zorder", ("i",)), tmp_path, partition=4)
+    batches = [written([file]), tallies([tally_bytes(Tally(3, 10, 8))]), written([])]
+    (told,), (read,) = read_results(pa.Table.from_batches(batches))
+    assert told == Tally(3, 10, 8)
+    assert (read.path, read.size, read.rows, read.partition) == (file.path, file.size, 2, 4)
+    assert read.columns == file.columns
+    assert isinstance(read, Written)
+    assert isinstance(read.columns[0], ColumnMetrics)
+
+
+def test_key_value_metadata_goes_into_the_footer_and_partitions_into_folders(tmp_path):
+    table = pa.table({"x": [1, 2]})
+    layout = Layout("zorder", ("x",))
+    (file,) = write_file(
+        table, layout, tmp_path, partition=1, footer={"k": json.dumps("é")}, subfolders=("p=a", "p=b c")
+    )
+    assert Path(file.path).parent == tmp_path / "run" / "p=b c"
+    assert json.loads(pq.read_metadata(file.path).metadata[b"k"]) == "é"
+
+
+# --- choosing --------------------------------------------------------------------------------------------------------
+
+LAYOUT = Layout("zorder", ("x",))
+
+
+def snapshot_of(sizes, partition, in_layout):
+    count = len(sizes)
+    counts = np.zeros(count, np.int64)
+    files = Files(
+        paths=pa.array([f"f{number}" for number in range(count)], pa.string()),
+        sizes=np.array(sizes, np.int64), rows=counts, deleted=counts, delete_files=counts, added_by=counts,
+        layout_ids=pa.array([LAYOUT.id if yes else "other" if n % 2 else None for n, yes in enumerate(in_layout)], pa.string()),
+        partition=np.array(partition, np.int64), partitions=tuple("abcde"), bounds={},
+    )  # fmt: skip
+    return Snapshot("t", "delta", "/t", 1, None, pa.schema({"x": pa.int64()}), (), files, {})
+
+
+FILES = st.lists(st.tuples(st.integers(1, 100), st.integers(0, 3), st.booleans()), max_size=20)
+
+
+@given(FILES, st.booleans(), st.one_of(st.none(), st.integers(1, 300)))
+def test_files_in_the_layout_are_left_alone_and_a_bounded_run_makes_progress_within_its_bound(files, full, most):
+    sizes, partition, done = map(list, zip(*files, strict=True)) if files else ([], [], [])
+    snapshot = snapshot_of(sizes, partition, done)
+    wanted = [number for number in range(len(files)) if full or not done[number]]
+    try:
+        chosen = choose(snapshot, LAYOUT, full=full, most_bytes=most).tolist()
+    except ZonalError:
+        assert most is not None
+        assert all(
+            sum(sizes[n] for n in wanted if partition[n] == part) > most for part in {partition[n] for n in wanted}
+        )
+        return
+    assert chosen == sorted(set(chosen))
+    assert set(chosen) <= set(wanted)
+    if most is None:
+        assert chosen == wanted
+    else:
+        assert sum(sizes[n] for n in chosen) <= most
+        assert bool(chosen) == bool(wanted)
+
+
+@given(FILES, st.one_of(st.none(), st.integers(1, 300)))
+def test_commits_have_every_file_once_and_keep_their_bound(files, most):
+    sizes, partition, done = map(list, zip(*files, strict=True)) if files else ([], [], [])
+    snapshot = snapshot_of(sizes, partition, done)
+    commits = in_commits(snapshot, np.arange(len(files)), LAYOUT, most)
+    assert sorted(number for commit in commits for number in commit.tolist()) == list(range(len(files)))
+    assert all(len(commit) for commit in commits)
+    if most is None:
+        assert len(commits) == bool(files)
+    else:
+        assert all(len(commit) == 1 or snapshot.files.sizes[commit].sum() <= most for commit in commits)
+
+
+@given(st.lists(st.integers(0, 9), unique=True), st.lists(st.integers(0, 12)))
+def test_files_are_found_again_by_their_path(there, asked):
+    snapshot = snapshot_of([1] * 10, [0] * 10, [False] * 10)
+    found = still_there(snapshot, [f"f{number}" for number in [*there, *asked]])
+    assert set(found.tolist()) == {number for number in [*there, *asked] if number < 10}
