@@ -150,7 +150,10 @@ def test_a_copy_has_the_rows_and_partitions_and_leaves_the_table_alone(source, t
     assert (done.format, done.rows, done.removed_files) == (target, 120, 0)
     assert done.added_files == done.files_after == len(copy.files()) == len(STRANGE) - 1
     assert not [path for path in tmp_path.glob("zonal-*")]
-    if target != "parquet":
+    if target == "parquet":
+        second = Delta(tmp_path, "second")
+        assert copy.cluster(into=second.name).layout == "zorder(x, y)", "files say which layout they have"
+    else:
         again = copy.cluster(runner=never)
         assert (again.versions, again.layout) == ((), "zorder(x, y)")
 

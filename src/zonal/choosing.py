@@ -24,7 +24,7 @@ def choose(
     """Return the files to rewrite: those that aren't in the layout yet, or with `full` all.
 
     `where` leaves the files that might hold a matching row. `most_bytes` takes whole partitions in order as long as
-    they fit; if not even the first one does, the part of its files that does.
+    they fit; where none does, those files of the first one that do.
     """
     wanted = np.ones(len(snapshot.files), np.bool_)
     if where is not None:
@@ -40,22 +40,23 @@ def choose(
 
 def _that_fit(snapshot: Snapshot, files: Ints, layout: Layout, most_bytes: int) -> Ints:
     sizes = snapshot.files.sizes
+    parts = list(_by_partition(snapshot, files))
     chosen: list[Ints] = []
     left = most_bytes
-    for part in _by_partition(snapshot, files):
+    for part in parts:
         if sizes[part].sum() <= left:
             chosen.append(part)
             left -= int(sizes[part].sum())
-        elif not chosen:
-            ordered = in_key_order(snapshot, part, layout)
-            fitting = ordered[np.cumsum(sizes[ordered]) <= left]
-            if not len(fitting):
-                raise ZonalError(
-                    f"A run of at most {format_size(most_bytes)} can't rewrite any file: the first has "
-                    f"{format_size(int(sizes[ordered[0]]))}. Raise --max-bytes."
-                )
-            return np.sort(fitting)
-    return np.sort(np.concatenate(chosen))
+    if chosen:
+        return np.sort(np.concatenate(chosen))
+    for part in parts:
+        ordered = in_key_order(snapshot, part[sizes[part] <= most_bytes], layout)
+        if len(ordered):
+            return np.sort(ordered[np.cumsum(sizes[ordered]) <= most_bytes])
+    raise ZonalError(
+        f"A run of at most {format_size(most_bytes)} can't rewrite any file: the smallest has "
+        f"{format_size(int(sizes[files].min()))}. Raise --max-bytes."
+    )
 
 
 def in_commits(snapshot: Snapshot, files: Ints, layout: Layout, most_bytes: int | None) -> list[Ints]:

@@ -26,7 +26,7 @@ ROW_GROUPS = 1024
 """Row groups that are looked into, of the key columns alone."""
 LEAST_ROWS = 4096
 """Rows that are sampled of a partition at least, where it has as many."""
-TRIALS = 4
+TRIALS, TRIAL_ROWS = 4, 1_000_000
 """Row groups that are read whole, to see what their rows weigh; fewer, where they are large."""
 _THREADS = 8
 
@@ -136,23 +136,30 @@ def _shares(picks: Sequence[_Pick], rows: Mapping[int, int]) -> dict[int, float]
 
 
 def _weigh(scan: Scan, writing: Writing, layout: Layout, ranks: Ranks, picks: Sequence[_Pick]) -> dict[str, float]:
-    """Find out what a row takes in a new file, in memory and of time: sort some rows by their key and write them."""
-    size = memory = rows = read = 0
+    """Find out what a row takes in a new file, in memory and of time: sort some rows by their key and write them.
+
+    The rows are drawn from several row groups, as those of a new file are: neighbors in an old one compress better.
+    """
     began = time.thread_time()
     reader = Reader(scan.reading, scan.storage)
     large = sorted(picks, key=lambda pick: pick.rows)[len(picks) // 2 :]
+    drawn: list[pa.Table] = []
+    read = 0
     for pick in _evenly(large, TRIALS):
-        if read < layout.row_group_rows:
+        if read < TRIAL_ROWS:
             (found,) = reader.rows(pick.source, [pick.group])
             read += found.read
-            some = found.data.slice(0, layout.row_group_rows)
-            if some.num_rows:
-                size += trial_size(sort_piece(key_words(some, layout, ranks), some, layout), writing, layout)
-                memory += some.nbytes
-                rows += some.num_rows
-    seconds = time.thread_time() - began
+            live = found.data.num_rows
+            count = min(live, layout.row_group_rows // TRIALS)
+            chosen = np.random.default_rng(pick.source.number).choice(live, count, replace=False)
+            drawn.append(take_rows(found.data, np.sort(chosen)))
+    some = pa.concat_tables([scan.reading.schema.empty_table(), *drawn])
+    rows = max(some.num_rows, 1)
+    size = 0
+    if some.num_rows:
+        size = trial_size(sort_piece(key_words(some, layout, ranks), some, layout), writing, layout)
     return {
-        "row_bytes": max(size / max(rows, 1), 1e-3),
-        "row_memory": max(memory / max(rows, 1), 1.0),
-        "row_seconds": seconds / max(read, 1),
+        "row_bytes": max(size / rows, 1e-3),
+        "row_memory": max(some.nbytes / rows, 1.0),
+        "row_seconds": (time.thread_time() - began) / max(read, 1),
     }

@@ -104,8 +104,10 @@ class _OpenFile:
         self._metrics = FileMetrics(writing.schema)
         self._footers: list[pq.FileMetaData] = []
         self._writer = pq.ParquetWriter(
-            self._sink, _with_footer(writing), metadata_collector=self._footers, **_options(writing, layout, first)
+            self._sink, writing.schema, metadata_collector=self._footers, **_options(writing, layout, first)
         )
+        if writing.footer:
+            self._writer.add_key_value_metadata(dict(writing.footer))
         self.rows = 0
 
     @property
@@ -137,10 +139,6 @@ def renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         for column, field in zip(rows.columns, schema, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _with_footer(writing: Writing) -> pa.Schema:
-    return writing.schema.with_metadata(dict(writing.footer)) if writing.footer else writing.schema
 
 
 def _options(writing: Writing, layout: Layout, first: pa.Table) -> dict[str, Any]:
@@ -192,7 +190,10 @@ def _pays(column: pa.ChunkedArray) -> bool:
     some = column.slice(0, DICTIONARY_ROWS)
     if isinstance(some.type, pa.BaseExtensionType):
         some = some.cast(some.type.storage_type)
-    if pa.types.is_nested(some.type) or pa.types.is_dictionary(some.type) or not len(some):
+    if not len(some):
         return True
-    distinct: int = pc.count_distinct(some).as_py()
+    try:
+        distinct: int = pc.count_distinct(some).as_py()
+    except pa.ArrowNotImplementedError:  # nested types, dictionaries, views
+        return True
     return distinct <= len(some) // 2
