@@ -1,4 +1,4 @@
-"""Tables of every format for tests of `cluster`: made, changed and read by the formats' own libraries, never by zonal."""
+"""Tables of every format for tests of `cluster`: made and read by the formats' own libraries, never by zonal."""
 
 import json
 from collections import Counter

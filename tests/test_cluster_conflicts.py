@@ -1,6 +1,7 @@
-"""`cluster` against writers that are faster: rows are those of the history in sequence, as the other libraries read it."""
+"""`cluster` against writers that are faster: rows are those of the history in sequence, as other libraries read it."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -117,7 +118,7 @@ def test_an_overwrite_of_the_whole_table_wins(kind, partitioning, tmp_path):
 
 def test_a_compaction_of_the_same_files_makes_no_duplicates(partitioning, tmp_path):
     table = made("delta", tmp_path, partitioning)
-    done = table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.table.optimize.compact()))
+    done = table.cluster(by=["x", "y"], runner=Meanwhile(table.table.optimize.compact))
     assert done.conflicts == 1
     check(table, BEFORE)
 
@@ -341,49 +342,33 @@ def test_what_could_be_committed_stays_when_one_partition_never_can(kind, tmp_pa
 # --- races -----------------------------------------------------------------------------------------------------------
 
 
+def appending(kind, folder, seed):
+    """Append three times; whoever loses a race with others tries again, as applications do."""
+    table = home(kind, folder)
+    for turn in range(3):
+        rows = telemetry(20, seed, first=1000 * seed + 20 * turn)
+        for attempt in range(20):
+            try:
+                table.append(rows)
+                break
+            except Exception:
+                if attempt == 19:
+                    raise
+
+
+def clustering(kind, folder, *columns):
+    with suppress(ConflictError):  # a run may give up; rows must be right all the same
+        home(kind, folder).cluster(by=list(columns), target_file_size=3000)
+
+
 @pytest.mark.parametrize("kind", ["delta", "iceberg v2"])
 def test_two_runs_and_appenders_race_and_no_row_is_lost_or_doubled(kind, tmp_path):
     table = made(kind, tmp_path, ["p"])
-    errors = []
-    ready = threading.Barrier(4)
-
-    def doing(work):
-        def run():
-            try:
-                ready.wait(20)
-                work()
-            except ConflictError:
-                pass  # a run may give up; rows must be right all the same
-            except Exception as error:
-                errors.append(error)
-
-        return threading.Thread(target=run)
-
-    def appending(seed):
-        def append():
-            other = home(kind, tmp_path)
-            for turn in range(3):
-                rows = telemetry(20, seed, first=1000 * seed + 20 * turn)
-                for _ in range(20):
-                    try:
-                        other.append(rows)
-                        break
-                    except Exception as error:  # noqa: PERF203 - their own losing of a race
-                        last = error
-                else:
-                    raise last
-
-        return append
-
-    def clustering(*columns):
-        return lambda: home(kind, tmp_path).cluster(by=list(columns), target_file_size=3000)
-
-    threads = [doing(appending(1)), doing(appending(2)), doing(clustering("x", "y")), doing(clustering("s"))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not errors
+    with ThreadPoolExecutor(4) as pool:
+        racing = [pool.submit(appending, kind, tmp_path, seed) for seed in (1, 2)]
+        racing += [pool.submit(clustering, kind, tmp_path, *columns) for columns in (("x", "y"), ("s",))]
+        for one in racing:
+            one.result(120)
     added = [telemetry(20, seed, first=1000 * seed + 20 * turn) for seed in (1, 2) for turn in range(3)]
     assert row_counts(table.rows()) == row_counts(pa.concat_tables([BEFORE, *added]))
     assert not table.strays()

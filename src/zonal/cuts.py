@@ -65,8 +65,13 @@ class Cuts:
 
     @classmethod
     def at(cls, words: Sequence[U64], starts: Positions) -> "Cuts":
-        """Take the keys that stand at these positions; borders between equal keys fall together."""
-        borders = np.stack([word[starts[1:]] for word in words])
+        """Take the borders of the cells that begin at these positions; borders between equal keys fall together.
+
+        Where the keys are a sample, rows that lie between two of its keys then belong to the right cell.
+        """
+        after = [word[starts[1:]] for word in words]
+        before = [word[starts[1:] - 1] for word in words]
+        borders = np.stack(_cell_starts(before, after))
         if len(starts) > 1:
             borders = np.unique(borders, axis=1)
         return cls(tuple(borders))
@@ -93,6 +98,24 @@ class Cuts:
             narrow *= 2 * len(values) + 1
             narrow += 2 * place + (np.append(values, np.uint64(0))[place] == word)
         return narrow
+
+
+def _cell_starts(before: Sequence[U64], after: Sequence[U64]) -> list[U64]:
+    """Return the least key that shares with `after` the highest bit in which it differs from `before`, and all above.
+
+    >>> [word.tolist() for word in _cell_starts([np.array([5], np.uint64)], [np.array([13], np.uint64)])]
+    [[8]]
+    """
+    starts = []
+    same = np.ones(len(after[0]), np.bool_)  # so far: where they still are, a later word decides
+    for old, new in zip(before, after, strict=True):
+        changed = old ^ new
+        for shift in (1, 2, 4, 8, 16, 32):
+            changed |= changed >> np.uint64(shift)
+        start = new & ~(changed >> np.uint64(1))  # the highest bit that differs is set, and stays
+        starts.append(np.where(same, start, np.uint64(0)))
+        same &= old == new
+    return starts
 
 
 def _borders(words: Sequence[U64]) -> npt.NDArray[np.int16]:

@@ -437,6 +437,7 @@ def test_types_that_spark_lacks(properties, spark, opened):
     assert clustered(opened("odd_types"), by=("u", "fixed", "t"), target_file_size=3000).added_files > 1
     after = catalog.load_table("db.odd_types").scan().to_arrow().to_pylist()
     assert sorted(after, key=lambda row: row["id"]) == before
+    catalog.load_table("db.odd_types").update_schema().delete_column("t").commit()  # Spark reads no table with a time
     seen = spark.sql("SELECT id, u, fixed, ts, s FROM ice.db.odd_types ORDER BY id").collect()
     assert [(row.id, row.u, bytes(row.fixed)) for row in seen] == [
         (row["id"], str(row["u"]), row["fixed"]) for row in before
@@ -463,7 +464,7 @@ FILTERS = (
     "d = DATE'1970-03-01'",
     "ts = timestamp_micros(3 * 7777777777 - 1000000000001)",
     "m = 12.50",
-    "w > -1234567890123456789012345.7",
+    "w > -24691357802469135780246.914",
     "f < 5",
     "bin < X'0100'",
     "s = 'long text that is cut 00500😀'",
@@ -532,7 +533,9 @@ def test_the_engine_goes_on_writing(spark, sql, make, opened, version):
     sql(f"CALL ice.system.rollback_to_snapshot('{table}', {parent_of(sql, table, ours)})")
     assert rows_of(spark, f"SELECT {case.shown} FROM {table}") == before, "the state before is still there"
     sql(f"CALL ice.system.set_current_snapshot('{table}', {ours})")
-    sql(f"CALL ice.system.expire_snapshots(table => '{table}', older_than => now() + INTERVAL 1 DAY, retain_last => 1)")
+    sql(
+        f"CALL ice.system.expire_snapshots(table => '{table}', older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)"
+    )
     assert rows_of(spark, f"SELECT {case.shown} FROM {table}") == before
     assert len(sql(f"SELECT * FROM {table}.snapshots")) == 1
 
