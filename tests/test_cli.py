@@ -42,7 +42,7 @@ def test_an_unknown_command_gets_the_nearest():
         (["--data", "orderz.parquet", "--by", "x"], "There is no 'orderz.parquet'. Did you mean 'orders.parquet'?"),
         (["--data", "orders.parquet"], "Say which columns of your data to cluster by"),
         (["--data", "orders.parquet", "--by", "tags"], "Column 'tags' has type"),
-        (["--data", "orders.parquet", "--by", "x"], "1 rows are too few for 300 files"),
+        (["--data", "orders.parquet", "--by", "x"], "1 rows are too few for 240 files"),
         (["--data", "junk.parquet", "--by", "x"], "'junk.parquet' can't be read as Parquet"),
         (["--into", "."], "exists and is not an empty folder"),
         (["--data", "nulls.parquet", "--by", "x", "--files", "10"], "Column 'x' has only nulls"),

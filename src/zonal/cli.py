@@ -57,7 +57,7 @@ def demo(
         str | None, typer.Option(help="Columns to cluster by, separated by commas.", show_default="ts,payload_id")
     ] = None,
     rows: Annotated[int, typer.Option(min=1_000, max=20_000_000, help="Rows of telemetry to make.")] = 3_000_000,
-    files: Annotated[int, typer.Option(min=2, max=10_000, help="Files of a table before it is clustered.")] = 300,
+    files: Annotated[int, typer.Option(min=2, max=10_000, help="Files of a table before it is clustered.")] = 240,
     table_format: Annotated[
         Literal["delta", "iceberg", "both"] | None,
         typer.Option("--format", help="Format of the tables.", show_default="both; delta for --data"),

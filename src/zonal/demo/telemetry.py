@@ -8,8 +8,8 @@ MISSIONS, PAYLOADS = 40, 200_000
 
 CONDITIONS = (
     "payload_id = 4711",
-    "mission_id = 3 AND date(ts) = '2026-01-20'",
-    "ts BETWEEN '2026-01-20 14:00' AND '2026-01-20 15:00'",
+    "mission_id = 3 AND date(ts) = '2026-01-12'",
+    "ts BETWEEN '2026-01-12 06:00' AND '2026-01-12 07:00'",
 )
 """One payload over the month, one mission's payloads on one day, and one hour of everything."""
 

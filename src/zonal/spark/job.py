@@ -1,10 +1,12 @@
 """A rewrite as one Spark job: splits are read and placed, payloads shuffled, files sorted and written."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from zonal.errors import ZonalError
 from zonal.placing import Placement
 from zonal.rewrite import Scan, Tally, Writing, Written
 from zonal.spark.progress import Stage, watch
@@ -49,4 +51,21 @@ def run_job(
         placed = dealt(spark, splits).mapInArrow(read_step(scan.reading, scan.storage, placement), payload.COLUMNS)
         gathered = placed.repartitionById(placement.tasks, F.col("task"))
         written = gathered.mapInArrow(write_step(scan.reading.schema, writing, placement, words), results.COLUMNS)
-        return results.read_results(written.toArrow())
+        try:
+            told = written.toArrow()
+        except Exception as error:
+            # Where Ctrl-C meets a call to the JVM, pyspark raises what the broken call says instead.
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            raise ZonalError(f"Spark couldn't finish the rewrite: {_reason(error)}") from error
+        return results.read_results(told)
+
+
+def _reason(error: Exception) -> str:
+    """Return what a worker's Python said last, or the first line of what Spark says."""
+    said = re.findall(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Interrupt)): (.+)$", str(error), re.MULTILINE)
+    said = [(kind, text) for kind, text in said if kind not in ("SparkException", "PythonException")]
+    if not said:
+        return str(error).partition("\n")[0]
+    kind, text = said[-1]
+    return text if kind in ("TableError", "FileError", "ZonalError") else f"{kind}: {text}"

@@ -173,7 +173,7 @@ def _start(master: str | None, remote: str | None, conf: Mapping[str, str]) -> "
         _check_reachable(remote)
     what = f"Spark at {_shown(remote)}" if remote else f"Spark on {quoted(here)}" if here else "Spark"
     starts_jvm = not submitted and here is not None and not here.startswith("sc:")
-    with _workers_python(here), warnings.catch_warnings():
+    with _environment(here, remote), warnings.catch_warnings():
         if remote is not None and starts_jvm:  # the JVM that starts has what the session then warns that it can't set
             warnings.filterwarnings("ignore", message="Failed to set ")
         try:
@@ -212,10 +212,15 @@ def _options(here: str | None, conf: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def _workers_python(here: str | None) -> Iterator[None]:
-    """Let workers on this machine run this Python; elsewhere, what the user set or the cluster has."""
+def _environment(here: str | None, remote: str | None) -> Iterator[None]:
+    """Let workers on this machine run this Python; elsewhere, what the user set or the cluster has.
+
+    `SPARK_REMOTE`, which pyspark doesn't take beside a master, is put away while a session on a master starts.
+    """
     names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-    before = {name: os.environ.get(name) for name in names}
+    before = {name: os.environ.get(name) for name in (*names, "SPARK_REMOTE")}
+    if remote is None:
+        os.environ.pop("SPARK_REMOTE", None)
     if here is not None and is_local_master(here):
         os.environ.update(dict.fromkeys(names, sys.executable))
     elif here is not None and here.startswith("local-cluster"):
