@@ -59,11 +59,18 @@ def test_memory_of_the_driver_is_bounded(monkeypatch):
     assert session_module._driver_bytes() == 2**30
 
 
+def test_a_remote_of_the_environment_is_put_away_where_a_master_is_asked_for(monkeypatch):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
+    with session_module._environment("local[2]", None):
+        assert "SPARK_REMOTE" not in os.environ
+    assert os.environ["SPARK_REMOTE"] == "sc://elsewhere"
+
+
 def test_workers_here_run_this_python_and_elsewhere_the_users(monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "/elsewhere/python")
-    with session_module._workers_python("spark://host:7077"):
+    with session_module._environment("spark://host:7077", None):
         assert os.environ["PYSPARK_PYTHON"] == "/elsewhere/python"
-    with session_module._workers_python("local[3]"):
+    with session_module._environment("local[3]", None):
         assert os.environ["PYSPARK_PYTHON"] == sys.executable
     assert os.environ["PYSPARK_PYTHON"] == "/elsewhere/python"
 

@@ -345,6 +345,8 @@ def both_engines(folder: Path, jars: Sequence[Path]):
         "spark.sql.extensions": ",".join(one["spark.sql.extensions"] for one in (delta, iceberg)),
         # Plans that don't change while they run: what a scan counted can be looked up in them.
         "spark.sql.adaptive.enabled": "false",
+        # Tasks in which VACUUM lists folders.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     }
     spark = _session(folder, os.pathsep.join(map(str, jars)), settings)
     spark.sql("CREATE NAMESPACE ice.db")

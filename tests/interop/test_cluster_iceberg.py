@@ -533,9 +533,8 @@ def test_the_engine_goes_on_writing(spark, sql, make, opened, version):
     sql(f"CALL ice.system.rollback_to_snapshot('{table}', {parent_of(sql, table, ours)})")
     assert rows_of(spark, f"SELECT {case.shown} FROM {table}") == before, "the state before is still there"
     sql(f"CALL ice.system.set_current_snapshot('{table}', {ours})")
-    sql(
-        f"CALL ice.system.expire_snapshots(table => '{table}', older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)"
-    )
+    late = "TIMESTAMP '2100-01-01 00:00:00'"
+    sql(f"CALL ice.system.expire_snapshots(table => '{table}', older_than => {late}, retain_last => 1)")
     assert rows_of(spark, f"SELECT {case.shown} FROM {table}") == before
     assert len(sql(f"SELECT * FROM {table}.snapshots")) == 1
 
