@@ -139,9 +139,19 @@ def main() -> None:
     if options.scales:
         options.only = options.only or f"{ZONAL}-delta-zorder"
     scales = [float(scale) for scale in (options.scales or str(options.scale)).split(",")]
-    results = [(scale, result) for scale in scales for result in all_results(options, scale, console)]
+    results: list[tuple[float, Measured]] = []
+    try:
+        for scale in scales:
+            results.extend((scale, result) for result in all_results(options, scale, console))
+    finally:  # an interrupted run tells what it has
+        if results:
+            show(options, results, console)
     if not results:
         raise SystemExit("Nothing was measured.")
+
+
+def show(options: argparse.Namespace, results: Sequence[tuple[float, Measured]], console: Console) -> None:
+    """Draw the table, and write all numbers where they are asked for."""
     if options.scales:
         console.print(scales_table(results))
     else:

@@ -120,7 +120,7 @@ def _draw(scan: Scan, picks: Sequence[_Pick], columns: Sequence[str], rows: Mapp
 
     parts = _in_threads(scan, picks, take)
     schema = pa.schema([scan.reading.schema.field(name) for name in top])
-    empty = (schema.empty_table(), np.zeros(0, np.int64))
+    empty = (pa.Table.from_batches([], schema), np.zeros(0, np.int64))
     tables, partitions = zip(*(parts or [empty]), strict=True)
     return Sample(pa.concat_tables(tables), np.concatenate(partitions))
 
@@ -153,7 +153,7 @@ def _weigh(scan: Scan, writing: Writing, layout: Layout, ranks: Ranks, picks: Se
             count = min(live, layout.row_group_rows // TRIALS)
             chosen = np.random.default_rng(pick.source.number).choice(live, count, replace=False)
             drawn.append(take_rows(found.data, np.sort(chosen)))
-    some = pa.concat_tables([scan.reading.schema.empty_table(), *drawn])
+    some = pa.concat_tables([pa.Table.from_batches([], scan.reading.schema), *drawn])
     rows = max(some.num_rows, 1)
     size = 0
     if some.num_rows:
