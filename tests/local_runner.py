@@ -9,7 +9,7 @@ from zonal.worker.splits import split_text
 from zonal.worker.tasks import read_step, write_step
 
 
-def run_here(scan, writing, placement, splits, report=None):
+def run_here(scan, writing, placement, splits, report=None):  # noqa: ARG001 - as every runner
     """Shuffle by hand what the first step gives, and let the second one write it."""
     read = read_step(scan.reading, scan.storage, placement)
     tasks = defaultdict(list)

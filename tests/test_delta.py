@@ -29,9 +29,9 @@ from delta_tables import (
 from zonal.errors import TableError
 from zonal.files import UNKNOWN
 from zonal.layout import Layout
+from zonal.storage import azure_arguments, s3_arguments
 from zonal.tables import deltalog, deltastats
 from zonal.tables.delta import DeltaTable, is_delta
-from zonal.storage import azure_arguments, s3_arguments
 
 UTC = timezone.utc
 
