@@ -147,8 +147,8 @@ class Delta(Home):
         return self.table.version()
 
     def ever(self):
-        lines = (line for log in (self.root / "_delta_log").glob("*.json") for line in log.read_text().splitlines())
-        adds = (json.loads(line).get("add") for line in lines)
+        lines = (line for log in (self.root / "_delta_log").glob("*.json") for line in log.read_text().split("\n"))
+        adds = (json.loads(line).get("add") for line in lines if line)
         return {self.root / unquote(add["path"]) for add in adds if add}
 
     def files(self):

@@ -843,4 +843,4 @@ def test_any_table_keeps_its_rows(kind, appends, layout, partitioning, size, del
     table.cluster(layout=layout, target_file_size=size, commit_every=commit_every)
     assert row_counts(table.rows()) == before
     assert not table.strays()
-    assert table.cluster(runner=never).versions == ()
+    assert table.cluster(layout=layout, target_file_size=size, runner=never).versions == ()

@@ -6,7 +6,7 @@ file's worth of rows, in the layout's order, for whatever writer stands behind.
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -102,7 +102,7 @@ class _Plan:
     def spark_type(self) -> str:
         return f"struct<piece: int, {', '.join(f'{name}: long' for name in self.key_names)}>"
 
-    def places(self, batches: Iterable[pa.Array | tuple[pa.Array, ...]]) -> Iterable[pa.Array]:
+    def places(self, batches: Iterable[pa.Array | tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         """Return piece and key of the rows, from their key columns and, with `ties`, their hash."""
         forget_archives()
         for batch in batches:

@@ -80,14 +80,15 @@ def _watch_connect(spark: "SparkSession", reporter: _Reporter) -> Iterator[None]
             begun = [stage for stage in stages or () if stage.num_completed_tasks]
             reporter((stage.stage_id, stage.num_completed_tasks, stage.num_tasks) for stage in begun)
 
+    handler: Any = handle  # versions of pyspark declare it differently
     with suppress(Exception):
-        spark.registerProgressHandler(handle)
+        spark.registerProgressHandler(handler)
     try:
         yield
     finally:
         reporter.close()
         with suppress(Exception):
-            spark.removeProgressHandler(handle)
+            spark.removeProgressHandler(handler)
 
 
 @contextmanager

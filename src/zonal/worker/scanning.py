@@ -1,6 +1,6 @@
 """The step that gives a table's rows to a user's own Spark job."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -17,10 +17,10 @@ BATCH_ROWS = 16_384
 Batches = Iterable[pa.RecordBatch]
 
 
-def scan_step(reading: Reading, storage: Storage, schema: pa.Schema) -> Callable[[Batches], Batches]:
+def scan_step(reading: Reading, storage: Storage, schema: pa.Schema) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return the step from splits (one JSON text a row) to live rows with the names of `schema`."""
 
-    def scan(batches: Batches) -> Batches:
+    def scan(batches: Batches) -> Iterator[pa.RecordBatch]:
         forget_archives()
         reader = Reader(reading, storage)
         for batch in batches:

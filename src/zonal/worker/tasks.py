@@ -22,13 +22,13 @@ CHUNK_BYTES = 48 * 1024**2
 """Rows in memory that are placed together: the more, the fewer and larger payloads."""
 
 Batches = Iterable[pa.RecordBatch]
-Step = Callable[[Batches], Batches]
+Step = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
 def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
     """Return the step from splits (one JSON text a row) to payloads and tallies."""
 
-    def read(batches: Batches) -> Batches:
+    def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         forget_archives()
         reader = Reader(reading, storage)
         task_of_piece = placement.task_of_file[placement.file_of_piece]
@@ -101,7 +101,7 @@ def write_step(schema: pa.Schema, writing: Writing, placement: Placement, key_wo
     """Return the step from the payloads of a task to its new files; `schema` is that of the rows as they were read."""
     payloads = payload_schema(schema, key_words)
 
-    def write(batches: Batches) -> Batches:
+    def write(batches: Batches) -> Iterator[pa.RecordBatch]:
         forget_archives()
         held: dict[int, list[pa.Buffer]] = defaultdict(list)
         rows_of: dict[int, int] = defaultdict(int)
