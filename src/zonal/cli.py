@@ -252,13 +252,16 @@ def _steps() -> "Iterator[Callable[[Step], None] | None]":
     if not console.is_terminal:
         yield None
         return
+    from zonal.report.text import size_text  # noqa: PLC0415
+
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
 
         def report(step: "Step") -> None:
             where = f"commit {step.commit} of {step.commits}: " if step.commits > 1 else ""
-            bar.update(task, description=where + step.name, completed=step.done, total=step.total or None)
+            what = f" {step.rows:,} rows, {size_text(step.bytes)}" if step.total else ""
+            bar.update(task, description=where + step.name + what, completed=step.done, total=step.total or None)
 
         yield report
 

@@ -10,6 +10,8 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
+import numpy as np
+
 from zonal.choosing import choose, in_commits, still_there
 from zonal.depth import depth_of
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, quoted
@@ -46,6 +48,9 @@ class Step:
     commits: int = 1
     done: int = 0
     total: int = 0
+    rows: int = 0
+    """Rows and bytes of the files that the commit replaces."""
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -158,10 +163,11 @@ def cluster(
         report(Step("starting Spark"))
         with running as run_steps:
             for number, paths in enumerate(groups):
-                steps = partial(_tell, report, number + 1, len(groups))
-                rewriter = Rewriter(job.table, job.layout, run, run_steps, steps, job.choose)
                 snapshot = job.snapshot if number == 0 else job.table.newest().snapshot()
-                done += rewriter.rewrite(snapshot, still_there(snapshot, paths), number)
+                files = still_there(snapshot, paths)
+                steps = partial(_tell, report, _sized(snapshot, files, number + 1, len(groups)))
+                rewriter = Rewriter(job.table, job.layout, run, run_steps, steps, job.choose)
+                done += rewriter.rewrite(snapshot, files, number)
         report(Step("reading the table's metadata"))
         after = job.table.newest().snapshot()
     return _result(job.snapshot, after, job.layout, run, done, began)
@@ -187,8 +193,9 @@ def _copied(
     run = new_run()
     copy = plan_copy(source, snapshot, destination, chosen, run)
     report(Step("starting Spark"))
+    told = partial(_tell, report, _sized(snapshot, np.arange(len(snapshot.files)), 1, 1))
     with running as run_steps:
-        done = run_copy(copy, destination, run_steps, partial(_tell, report, 1, 1))
+        done = run_copy(copy, destination, run_steps, told)
     return _result(snapshot, named.opened(into).snapshot(), chosen, run, done, began)
 
 
@@ -216,8 +223,13 @@ def _silent(step: Step) -> None:
     """Tell nobody."""
 
 
-def _tell(report: Progress, commit: int, commits: int, name: str, done: int = 0, total: int = 0) -> None:
-    report(Step(name, commit, commits, done, total))
+def _sized(snapshot: Snapshot, files: Ints, commit: int, commits: int) -> Step:
+    rows, sizes = snapshot.files.rows[files], snapshot.files.sizes[files]
+    return Step("", commit, commits, rows=int(rows[rows > 0].sum()), bytes=int(sizes.sum()))
+
+
+def _tell(report: Progress, where: Step, name: str, done: int = 0, total: int = 0) -> None:
+    report(replace(where, name=name, done=done, total=total))
 
 
 def plan_clustering(
