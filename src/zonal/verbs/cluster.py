@@ -36,6 +36,9 @@ DEFAULT_KIND = "zorder"
 OVERHEAD = 2.0
 """Time of a rewrite on Spark as a multiple of reading, sorting and writing alone: payloads, shuffle, workers."""
 
+START_SECONDS = 5.0
+"""What starting Spark takes, about."""
+
 Progress = Callable[["Step"], None]
 
 
@@ -250,7 +253,7 @@ def plan_clustering(
     job = _Job.of(source, by, layout, target_file_size, where=where, full=full, max_bytes=max_bytes)
     groups = [still_there(job.snapshot, paths) for paths in job.groups(_size(commit_every, "commit_every"))]
     rows = new_files = 0
-    new_bytes = seconds = 0.0
+    new_bytes, seconds = 0.0, START_SECONDS if groups else 0.0
     writing = job.table.writing(job.snapshot, layout=job.layout, run=new_run())
     for files in groups:
         scan = job.table.scan(job.snapshot, files)
