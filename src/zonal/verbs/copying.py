@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from zonal.errors import CommitUnknownError, TableError, quoted
+from zonal.errors import TableError, quoted
 from zonal.files import Snapshot
 from zonal.layout import Layout
-from zonal.rewrite import Scan, Writing, Written
-from zonal.sampling import plan
+from zonal.rewrite import Scan, Writing
 from zonal.tables.table import Destination, Readable
-from zonal.verbs.rewriting import Done, Report, Runner, check_rows, physical, refuse_filters, sweep
-from zonal.worker.splits import plan_splits
+from zonal.verbs.rewriting import Done, Report, Runner, is_unknown, refuse_filters, sweep, write_files
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +47,15 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
     files = copy.snapshot.files
     publishing = False
     try:
-        written = _written(copy, runner, report) if copy.scan.sources else []
+        written = []
+        if copy.scan.sources:
+            written = write_files(copy.snapshot, copy.scan, copy.writing, copy.layout, runner, report)
         report("committing")
         sweep(copy.writing, {file.path for file in written})
         publishing = True
         version = destination.publish(written)
     except BaseException as error:
-        # Where nobody can say whether the table appeared, the new files may be its own by now.
-        unknown = isinstance(error, CommitUnknownError) or not isinstance(error, Exception)
-        if not (publishing and unknown):
+        if not (publishing and is_unknown(error)):
             sweep(copy.writing, ())
         raise
     return Done(
@@ -67,17 +65,6 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
         added_bytes=sum(file.size for file in written),
         rows=sum(file.rows for file in written),
     )
-
-
-def _written(copy: Copy, runner: Runner, report: Report) -> list[Written]:
-    report("sampling")
-    placement, _ = plan(copy.scan, copy.writing, physical(copy.layout, copy.scan))
-    report("rewriting")
-    tallies, written = runner(
-        copy.scan, copy.writing, placement, plan_splits(copy.scan.sources, placement.files), report
-    )
-    check_rows(copy.snapshot, copy.scan, tallies, written)
-    return written
 
 
 def _partition_values(snapshot: Snapshot, keys: tuple[str, ...]) -> list[Mapping[str, pa.Scalar]]:

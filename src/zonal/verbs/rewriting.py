@@ -104,26 +104,35 @@ class Rewriter:
         writing = table.writing(snapshot, layout=self.layout, run=name)
         committing = False
         try:
-            self.report("sampling")
             scan = table.scan(snapshot, files)
-            placement, _ = plan(scan, writing, physical(self.layout, scan))
-            self.report("rewriting")
-            tallies, written = self.runner(
-                scan, writing, placement, plan_splits(scan.sources, placement.files), self.report
-            )
-            check_rows(snapshot, scan, tallies, written)
+            written = write_files(snapshot, scan, writing, self.layout, self.runner, self.report)
             self.report("committing")
             rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name)
             committing = True
             done, kept, lost = _commit(table, rewrite)
         except BaseException as error:
-            # Where nobody can say whether the commit happened, the new files may be the table's by now.
-            unknown = isinstance(error, CommitUnknownError) or not isinstance(error, Exception)
-            if not (committing and unknown):
+            if not (committing and is_unknown(error)):
                 sweep(writing, ())
             raise
         sweep(writing, kept)
         return done, lost
+
+
+def write_files(
+    snapshot: Snapshot, scan: Scan, writing: Writing, layout: Layout, runner: Runner, report: Report
+) -> list[Written]:
+    """Write the scan's rows in the layout's order, and return the new files only if every row is in them."""
+    report("sampling")
+    placement, _ = plan(scan, writing, physical(layout, scan))
+    report("rewriting")
+    tallies, written = runner(scan, writing, placement, plan_splits(scan.sources, placement.files), report)
+    check_rows(snapshot, scan, tallies, written)
+    return written
+
+
+def is_unknown(error: BaseException) -> bool:
+    """Tell whether a commit that ended so may have happened: the new files may be the table's by now."""
+    return isinstance(error, CommitUnknownError) or not isinstance(error, Exception)
 
 
 def _commit(table: Rewritable, rewrite: Rewrite) -> tuple[Done, set[str], set[str]]:

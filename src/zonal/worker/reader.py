@@ -21,6 +21,7 @@ from zonal.worker.equality import EqualityDeletes, Mask
 from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError
 from zonal.worker.projection import FileSchema, Projection, filling, project
+from zonal.worker.splits import Share, row_groups_of
 
 _FOOTERS = 4
 """Footers that are kept: a task asks several times for a file, but not for many in turn."""
@@ -54,6 +55,11 @@ class Reader:
         """Return the size of each row group of a file, from its footer."""
         with self._open(source) as file:
             return file.row_groups()
+
+    def shared_rows(self, share: Share) -> Iterator[Rows]:
+        """Yield the live rows of a file, or of the part of it that belongs to a split."""
+        sizes = [group.size for group in self.row_groups(share.source)]
+        yield from self.rows(share.source, row_groups_of(sizes, share.part, share.parts))
 
     def rows(
         self, source: Source, row_groups: Sequence[int] | None = None, columns: Sequence[str] | None = None

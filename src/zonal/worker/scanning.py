@@ -8,7 +8,7 @@ from zonal.rewrite import Reading
 from zonal.storage import Storage
 from zonal.worker.archives import forget_archives
 from zonal.worker.reader import Reader
-from zonal.worker.splits import read_split, row_groups_of
+from zonal.worker.splits import read_split
 from zonal.worker.writer import renamed
 
 BATCH_ROWS = 16_384
@@ -26,8 +26,7 @@ def scan_step(reading: Reading, storage: Storage, schema: pa.Schema) -> Callable
         for batch in batches:
             for text in batch.column(0).to_pylist():
                 for share in read_split(text):
-                    sizes = [group.size for group in reader.row_groups(share.source)]
-                    for rows in reader.rows(share.source, row_groups_of(sizes, share.part, share.parts)):
+                    for rows in reader.shared_rows(share):
                         yield from renamed(rows.data, schema).to_batches(max_chunksize=BATCH_ROWS)
 
     return scan

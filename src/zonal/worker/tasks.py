@@ -15,7 +15,7 @@ from zonal.worker import results
 from zonal.worker.archives import forget_archives
 from zonal.worker.payload import TALLY, decode, encode, payload_schema, records
 from zonal.worker.reader import Reader
-from zonal.worker.splits import Share, read_split, row_groups_of
+from zonal.worker.splits import Share, read_split
 from zonal.worker.writer import FileWriter, sort_piece
 
 CHUNK_BYTES = 48 * 1024**2
@@ -78,10 +78,8 @@ class _Chunk:
 
 def _placed(share: Share, reader: Reader, placement: Placement, counts: list[Tally]) -> Iterator[_Placed]:
     source = share.source
-    sizes = [group.size for group in reader.row_groups(source)]
-    groups = row_groups_of(sizes, share.part, share.parts)
     read = live = 0
-    for rows in reader.rows(source, groups):
+    for rows in reader.shared_rows(share):
         read += rows.read
         live += rows.data.num_rows
         if rows.data.num_rows:
