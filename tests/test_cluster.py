@@ -276,6 +276,23 @@ def test_files_have_about_the_size_that_is_asked_for(kind, tmp_path):
     assert_same_rows(table.rows(), before)
 
 
+def test_files_whose_rows_no_metadata_counts_are_cut_to_size_too(tmp_path):
+    before = telemetry(4000)
+    table = home("delta", tmp_path).make(parts_of(before, 4))
+    for log in (table.root / "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in log.read_text().splitlines()]
+        for action in actions:
+            action.get("add", {}).pop("stats", None)
+        log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    asked = {"by": ["x", "y"], "target_file_size": 10_000}
+    plan = table.plan(**asked)
+    assert plan.rows == 4000
+    table.cluster(**asked)
+    assert len(table.files()) >= 5
+    assert 0.8 < len(table.files()) / plan.new_files < 1.25
+    assert_same_rows(table.rows(), before)
+
+
 @pytest.mark.parametrize("kind", NEWEST)
 def test_files_have_row_groups_cut_to_size_with_page_indexes(kind, tmp_path):
     table = home(kind, tmp_path).make([telemetry(6000)])

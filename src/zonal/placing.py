@@ -42,7 +42,7 @@ class Sizes:
     """What the rows of a rewrite measure."""
 
     rows: Mapping[int, int]
-    """Live rows of each partition."""
+    """Rows of each partition, as far as metadata tells without those that are deleted."""
     row_bytes: float
     """Bytes that a row takes in a new file."""
     row_memory: float

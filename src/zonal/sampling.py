@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from zonal.batch import SAMPLE_ROWS
 from zonal.columns import find
-from zonal.files import Ints
+from zonal.files import UNKNOWN, Ints
 from zonal.keys import key_words, tie_columns
 from zonal.layout import Layout
 from zonal.placing import Placement, Sample, Sizes, has_heavy_keys, plan_placement
@@ -48,7 +48,7 @@ def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes
 
     `layout` names the columns as the scan reads them. Beyond the sample's row groups no data is read.
     """
-    rows = expected_rows(scan.sources)
+    rows = expected_rows(scan)
     picks = _picks(scan)
     sample = _draw(scan, picks, layout.columns, rows)
     ranks = Ranks.fit(sample.data, layout.columns)
@@ -59,11 +59,19 @@ def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes
     return plan_placement(layout, ranks, sample, sizes, ties=heavy), sizes
 
 
-def expected_rows(sources: Sequence[Source]) -> dict[int, int]:
-    """Return the rows of each partition, deleted ones included."""
+def expected_rows(scan: Scan) -> dict[int, int]:
+    """Return the rows of each partition without those that deletion vectors remove.
+
+    Where the metadata has no count, the file's footer has. Rows that delete files remove are counted: reading those
+    files on the driver would cost more than a few files smaller than planned.
+    """
+    untold = [source for source in scan.sources if source.rows == UNKNOWN]
+    footers = _in_threads(scan, untold, lambda reader, source: sum(group.rows for group in reader.row_groups(source)))
+    found = {source.number: count for source, count in zip(untold, footers, strict=True)}
     rows: dict[int, int] = defaultdict(int)
-    for source in sources:
-        rows[source.partition] += max(source.rows, 0)
+    for source in scan.sources:
+        deleted = source.vector.rows if source.vector is not None else 0
+        rows[source.partition] += max(found.get(source.number, source.rows) - deleted, 0)
     return rows
 
 
