@@ -11,23 +11,29 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from zonal.layout import TREE
 from zonal.words import U64
 
 Positions = npt.NDArray[np.int64]
 
 SMALLEST, LARGEST = 0.5, 1.8
 """Every piece has between these shares of the target, where there are rows enough."""
+MORE = 1.45
+"""So many times the pieces may be left, where size matters more than count and fewer would have to join cells."""
 
 _WINDOW = 0.6, 1.4
+_NODE = 1.5
+"""Rows of a tree's node stay together up to this share of the target."""
 _ROUNDS = 4
 _COUNT_ERROR = 0.015
 
 
-def cell_cuts(words: Sequence[U64], target_rows: float) -> Positions:
+def cell_cuts(words: Sequence[U64], target_rows: float, *, more: float = 1.0) -> Positions:
     """Return the positions at which pieces of about `target_rows` rows begin; the first is 0.
 
     `words` are the keys in their sorted order, the most significant word first. The sizes are within 0.5 and 1.8 of
-    the target, and the number of pieces is about rows / target.
+    the target, and the number of pieces is about rows / target, or up to `more` times as many where that saves
+    joining cells.
 
     >>> cell_cuts([np.array([0, 1, 2, 3, 8, 9, 10, 11, 12, 13], np.uint64)], 5)
     array([0, 4])
@@ -46,14 +52,63 @@ def cell_cuts(words: Sequence[U64], target_rows: float) -> Positions:
         factor = float(np.clip(factor * len(tried[-1]) / wanted, SMALLEST / _WINDOW[0], LARGEST / _WINDOW[1]))
     enough = [cuts for cuts in tried if len(cuts) >= (1 - _COUNT_ERROR) * wanted]
     best = min(enough, key=len) if enough else max(tried, key=len)
-    return _merged(borders, best, most_rows=LARGEST * target, pieces=wanted)
+    return _merged(borders, best, most_rows=LARGEST * target, pieces=more * wanted)
 
 
-def cuts_within(words: Sequence[U64], starts: Positions, target_rows: float) -> list[Positions]:
+def tree_cuts(words: Sequence[U64], target_rows: float) -> Positions:
+    """Return the positions at which pieces begin if the first word is a path through a tree (see `zonal.tree`).
+
+    Rows of a node stay together where they are at most 1.5 times the target; a leaf with more is cut at the cells of
+    the words behind the path. Neighbors of which one has less than half of the target are joined up to 1.5 times.
+
+    >>> tree_cuts([np.array([0, 0, 0, 0, 1 << 62, 1 << 63], np.uint64), np.arange(6, dtype=np.uint64)], 3)
+    array([0, 4])
+    """
+    path, *inside = words
+    target = max(float(target_rows), 1.0)
+    steps = _borders([path])
+    starts: list[int] = []
+    waiting = [(0, len(path))] if len(path) else []
+    while waiting:
+        start, end = waiting.pop()
+        if end - start <= _NODE * target:
+            starts.append(start)
+            continue
+        middle = start + 1 + int(steps[start + 1 : end].argmax())
+        if steps[middle]:
+            waiting += [(middle, end), (start, middle)]
+        else:
+            starts += (start + cell_cuts([word[start:end] for word in inside], target)).tolist()
+    return _joined(_borders(words), np.array(starts, np.int64), least=SMALLEST * target, most=_NODE * target)
+
+
+def _joined(borders: npt.NDArray[np.int16], starts: Positions, *, least: float, most: float) -> Positions:
+    """Join neighbors of which one has fewer than `least` rows, over the smallest borders first, up to `most` rows."""
+    first = list(range(len(starts)))  # of each joined piece, at both of its ends: its first and its last part
+    last = list(range(len(starts)))
+    ends = np.append(starts[1:], len(borders)).tolist()
+    begins = starts.tolist()
+    kept = np.ones(len(starts), np.bool_)
+    for part in (np.argsort(borders[starts[1:]], kind="stable") + 1).tolist():
+        left, right = first[part - 1], last[part]
+        sizes = begins[part] - begins[left], ends[right] - begins[part]
+        if min(sizes) < least and sum(sizes) <= most:
+            kept[part] = False
+            first[right], last[left] = left, right
+    return starts[kept]
+
+
+def key_cuts(kind: str, words: Sequence[U64], target_rows: float, *, more: float = 1.0) -> Positions:
+    """Cut the sorted keys of a layout of this kind: a tree's at its nodes, a curve's at its cells."""
+    return tree_cuts(words, target_rows) if kind == TREE else cell_cuts(words, target_rows, more=more)
+
+
+def cuts_within(words: Sequence[U64], starts: Positions, target_rows: float, *, kind: str) -> list[Positions]:
     """Cut each piece again, as files into row groups; positions are relative to the piece."""
     ends = [*starts[1:], len(words[0])][: len(starts)]
     return [
-        cell_cuts([word[start:end] for word in words], target_rows) for start, end in zip(starts, ends, strict=True)
+        key_cuts(kind, [word[start:end] for word in words], target_rows)
+        for start, end in zip(starts, ends, strict=True)
     ]
 
 

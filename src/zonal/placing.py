@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.cuts import LARGEST, Cuts, cell_cuts, cuts_within
+from zonal.cuts import LARGEST, MORE, Cuts, cuts_within, key_cuts
 from zonal.files import Ints
 from zonal.keys import key_words, tie_columns, tie_word
 from zonal.layout import Layout
@@ -175,11 +175,13 @@ def _cut(
         return Cuts(tuple(word[:0] for word in words)), np.zeros(1, np.int64), np.ones(1)
     order = stable_order(words)
     ordered = [word[order] for word in words]
-    file_starts = cell_cuts(ordered, sampled / files)
+    # A sorted column is cut as well at any place; the cells of several are worth some more files.
+    more = 1.0 if layout.kind == "linear" or len(layout.columns) == 1 else MORE
+    file_starts = key_cuts(layout.kind, ordered, sampled / files, more=more)
     most = max(PIECE_BYTES / row_memory * sampled / max(rows, 1), 1.0)
     starts = [
         start + cut
-        for start, cuts in zip(file_starts.tolist(), cuts_within(ordered, file_starts, most), strict=True)
+        for start, cuts in zip(file_starts.tolist(), cuts_within(ordered, file_starts, most, kind=layout.kind), strict=True)
         for cut in cuts.tolist()
     ]
     in_files = Cuts.at(ordered, file_starts)
