@@ -25,6 +25,7 @@ from zonal.predicates.tree import (
     In,
     IsNull,
     Or,
+    Parameter,
     Predicate,
     StartsWith,
     Unknown,
@@ -74,16 +75,17 @@ class _Binder:
         assert isinstance(node, Compare | In | StartsWith)  # noqa: S101 - the rest of the union
         column = node.column if isinstance(node, StartsWith) else _column_of(node.term)
         name = self.column(column)
+        if not isinstance(node, StartsWith) and any(isinstance(value, Parameter) for value in _values(node)):
+            return Anything("its value is a parameter", (name,))
         domain = domain_of(name, self.kind(name), self.zone)
         if domain is None:
             return Anything(f"{name} has type {self.kind(name)}, which has no bounds", (name,))
         try:
             if isinstance(node, StartsWith):
                 return _starts_with(domain, node.prefix, node.negated)
-            values = node.values if isinstance(node, In) else (node.value,)
             op = node.op if isinstance(node, Compare) else ("<>" if node.negated else "=")
             call = node.term if isinstance(node.term, Call) else None
-            return _compare(domain, call, op, values)
+            return _compare(domain, call, op, _values(node))
         except Incomparable as reason:
             return Anything(str(reason), (name,))
 
@@ -120,6 +122,10 @@ class _Binder:
 
 def _column_of(term: Column | Call) -> Column:
     return term.column if isinstance(term, Call) else term
+
+
+def _values(node: Compare | In) -> tuple[Value, ...]:
+    return node.values if isinstance(node, In) else (node.value,)
 
 
 def _flattened(parts: Sequence[Bound], kind: type[All] | type[Some]) -> Iterator[Bound]:

@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from zonal.predicates.literals import describe, literal, plain
+from zonal.predicates.literals import literal, plain
+from zonal.predicates.naming import describe
 from zonal.predicates.terms import Context, read_column, read_columns, read_term, unwrapped_value
 from zonal.predicates.tree import (
     FLIPPED,
@@ -22,6 +23,7 @@ from zonal.predicates.tree import (
     IsNull,
     Op,
     Or,
+    Parameter,
     Predicate,
     StartsWith,
     Term,
@@ -140,6 +142,8 @@ def _kind(value: object) -> str:
 
 def _fold(left: Value, op: Op, right: Value) -> bool:
     """Compare two literals, where every engine agrees on the result."""
+    if isinstance(left, Parameter) or isinstance(right, Parameter):
+        raise Opaque("a parameter, whose value isn't known")
     if isinstance(left, date) and isinstance(right, date):
         left, right = (v if isinstance(v, datetime) else datetime.combine(v, time()) for v in (left, right))
         if (left.tzinfo is None) != (right.tzinfo is None):
@@ -160,6 +164,8 @@ def _is_plain_text(left: str, op: Op, right: str) -> bool:
 
 def _fitting(term: Term, op: Op, value: Value, ctx: Context) -> Value:
     """Return the value as it may be compared with a term; text only where no collation changes the result."""
+    if isinstance(value, Parameter):
+        return value
     dialect = ctx.session.dialect
     is_collated = dialect in _COLLATED or (dialect in _LOCALE_ORDER and op not in ("=", "<>"))
     if isinstance(term, Call):
@@ -224,7 +230,7 @@ def _listed(node: exp.Expr, negated: bool, ctx: Context) -> Predicate:
             raise Opaque("NOT IN with a null, which this dialect may ignore")
         return Constant(False)
     unknown = next((item for item in found if isinstance(item, Opaque)), None)
-    if len({_kind(value) for value in values}) > 1 or (unknown and not negated):
+    if len({_kind(value) for value in values} - {"Parameter"}) > 1 or (unknown and not negated):
         raise unknown or Opaque("a list of several types, which engines convert differently")
     term = unwrapped_value(node.this)
     if not values:
@@ -240,8 +246,8 @@ def _listed(node: exp.Expr, negated: bool, ctx: Context) -> Predicate:
 def _between(node: exp.Expr, negated: bool, ctx: Context) -> Predicate:
     plain(node, "this", "low", "high")
     low, high = node.args["low"], node.args["high"]
-    kinds = {_kind(side) for side in (_known(low, ctx), _known(high, ctx)) if side is not None}
-    if len(kinds - {"Opaque"}) > 1:
+    known = [side for side in (_known(low, ctx), _known(high, ctx)) if side is not None]
+    if len({_kind(side) for side in known if not isinstance(side, Opaque | Parameter)}) > 1:
         raise Opaque("limits of several types, which engines convert differently")
     ends: list[tuple[Op, exp.Expr]] = [("<", low), (">", high)] if negated else [(">=", low), ("<=", high)]
     return join([_attempt(node, op, side, ctx) for op, side in ends], is_and=not negated)
@@ -288,6 +294,8 @@ def _only_column(node: Predicate) -> Column:
 
 def _null(node: exp.Expr, negated: bool, ctx: Context) -> Predicate:
     value = _known(node, ctx)
+    if isinstance(value, Parameter):
+        raise Opaque("a parameter, whose value isn't known")
     if not isinstance(value, Opaque):
         return Constant((value is None) != negated)
     term = read_term(node, ctx)
@@ -305,6 +313,8 @@ def _distinct(node: exp.Expr, negated: bool, ctx: Context) -> Predicate:
     value = _known(right, ctx)
     if isinstance(value, Opaque):
         left, value = right, literal(left, ctx.session)
+    if isinstance(value, Parameter):  # which may be null
+        raise Opaque("a parameter, whose value isn't known")
     if value is None:
         return _null(left, is_distinct, ctx)
     same = _compare_value(left, "<>" if is_distinct else "=", value, ctx)

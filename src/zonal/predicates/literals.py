@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from zonal.predicates.tree import Value
+from zonal.predicates.naming import describe, is_elsewhere, is_parameter
+from zonal.predicates.tree import Parameter, Value
 from zonal.predicates.values import (
     DATE,
     FRACTION_DIGITS,
@@ -45,29 +46,40 @@ _NAIVE_NOW = MYSQL | TSQL
 _DEEPEST = 50
 
 
+class _Asked(Opaque):
+    """The value depends on a parameter, by this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("a parameter, whose value isn't known")
+        self.name = name
+
+
 def literal(node: exp.Expr, session: Session) -> Value:
-    """Return the value of an expression without columns, None for NULL; `Opaque` where it can't be told."""
-    value = _evaluate(node, session, 0)
+    """Return the value of an expression without columns, None for NULL; `Opaque` where it can't be told.
+
+    What is calculated from a parameter is that parameter, if the session asks for them: its caller chooses both.
+    """
+    try:
+        value = _evaluate(node, session, 0)
+    except _Asked as asked:
+        if not session.parameters or any(map(_is_of_rows, node.walk(prune=is_parameter))):
+            raise
+        return Parameter(asked.name)
     if isinstance(value, Span):
         raise Opaque("an interval compared as such")
     return value
 
 
-def describe(node: exp.Expr) -> str:
-    """Name, for people, what in an expression no statistics help with."""
-    is_template = isinstance(node, exp.Struct) and any(isinstance(item, exp.Struct) for item in node.expressions)
-    if is_template or isinstance(node, exp.Placeholder | exp.Parameter | exp.SessionParameter):
-        return "a parameter, whose value isn't known"
-    if isinstance(node, exp.Anonymous):
-        return f"the function {node.name.lower()[:60]}"
-    for kind, name in _NAMES.items():
-        if isinstance(node, kind):
-            return name
-    if isinstance(node, exp.Func):
-        return f"the function {node.sql_name().lower()}"
-    if isinstance(node, exp.Binary):
-        return f"the operator {type(node).__name__.upper()}"
-    return f"an expression of kind {type(node).__name__.upper()}"
+def _is_of_rows(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column | exp.Query | exp.AggFunc | exp.Window) or is_elsewhere(node)
+
+
+def _parameter(node: exp.Expr, _session: Session, _depth: int) -> Literal:
+    """Tell which parameter it is: the innermost name of `:p`, `@p`, `%(p)s`, `{{ p }}`; none of `?`."""
+    if not is_parameter(node):
+        raise Opaque(describe(node))
+    names = [part for part in node.walk() if isinstance(part, exp.Identifier | exp.Var | exp.Literal)]
+    raise _Asked(names[0].name if names else node.this if isinstance(node.this, str) else "")
 
 
 def plain(node: exp.Expr, *allowed: str) -> None:
@@ -365,6 +377,7 @@ _RULES: dict[type[exp.Expr], _Rule] = {
     exp.Neg: _negative,
     exp.Interval: _interval,
     exp.DateFromParts: _from_parts,
+    **dict.fromkeys((exp.Placeholder, exp.Parameter, exp.SessionParameter, exp.Struct), _parameter),
     **dict.fromkeys((exp.HexString, exp.ByteString), _bytes),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv), _arithmetic),
     **dict.fromkeys((exp.Cast, exp.TryCast, exp.Convert), _cast),
@@ -375,33 +388,4 @@ _RULES: dict[type[exp.Expr], _Rule] = {
     **dict.fromkeys((exp.TimestampAdd, exp.TimestampSub, exp.DatetimeAdd, exp.DatetimeSub), _added),
     **dict.fromkeys((exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentDatetime, exp.Localtimestamp), _now),
     **dict.fromkeys((exp.UtcTimestamp, exp.Systimestamp, exp.Anonymous), _now),
-}
-_ARITHMETIC = "arithmetic on a column, which may overflow or round"
-_NAMES: dict[type[exp.Expr], str] = {
-    exp.Query: "a subquery",
-    exp.Any: "a comparison with any of several values",
-    exp.All: "a comparison with all of several values",
-    exp.SubqueryPredicate: "a subquery",
-    exp.Window: "a window function",
-    exp.AggFunc: "an aggregate",
-    exp.Collate: "a collation",
-    exp.Column: "another column",
-    exp.Dot: "another column",
-    exp.Tuple: "a row of several values",
-    exp.Bracket: "an element of an array or map",
-    exp.Case: "the expression CASE",
-    exp.AtTimeZone: "a conversion between time zones",
-    exp.ILike: "a pattern in any case",
-    exp.RegexpLike: "a regular expression",
-    exp.Cast: "a cast",
-    exp.TsOrDsToDate: "the function to_date",
-    exp.TimestampTrunc: "the function date_trunc",
-    exp.Between: "the operator BETWEEN",
-    exp.Xor: "the operator XOR",
-    exp.Add: _ARITHMETIC,
-    exp.Sub: _ARITHMETIC,
-    exp.Mul: _ARITHMETIC,
-    exp.Div: _ARITHMETIC,
-    exp.Mod: _ARITHMETIC,
-    exp.Neg: _ARITHMETIC,
 }

@@ -4,20 +4,15 @@ The law: a predicate is true for every row for which the SQL is, in any engine o
 What can't be followed, or what engines do differently, becomes `Unknown` with its reason. Nothing is ever executed.
 """
 
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from collections.abc import Iterator
+from datetime import datetime
 
-from sqlglot import Token, TokenType, exp
-from sqlglot.dialects.dialect import Dialect, Dialects
-from sqlglot.errors import ParseError
+from sqlglot import exp
 
 from zonal.errors import PredicateError, quoted, suggestion
-from zonal.predicates.calendar import zone_of
 from zonal.predicates.conditions import join, read_condition
-from zonal.predicates.literals import describe
+from zonal.predicates.naming import describe
+from zonal.predicates.statement import parse, prepare, with_room
 from zonal.predicates.terms import Context, Source
 from zonal.predicates.tree import (
     Constant,
@@ -25,16 +20,6 @@ from zonal.predicates.tree import (
     Unknown,
 )
 from zonal.predicates.values import Session
-
-_LONGEST = 2_000_000
-_MOST_TOKENS = 500_000
-_DEEPEST = 400
-"""Open brackets, NOTs and the like that may stand inside each other."""
-_SHALLOW = 10
-"""Up to here the caller's own stack does."""
-_FRAMES, _STACK_BYTES = 40_000, 512 * 1024**2
-_ROOM = threading.Lock()
-"""The recursion limit is the whole process's: one deep statement at a time raises it, and puts it back."""
 
 
 def parse_where(
@@ -47,8 +32,8 @@ def parse_where(
     >>> parse_where("year(ts) = 2024")
     Compare(term=Call(name='year', column=Column(name='ts', quoted=False), argument=''), op='=', value=2024)
     """
-    read = _prepare(text, "condition", dialect, now, timezone)
-    return _with_room(read, lambda: read_condition(_parse(read), False, Context(read.session)))
+    read = prepare(text, "condition", dialect, now, timezone)
+    return with_room(read.depth, lambda: read_condition(parse(read), False, Context(read.session)))
 
 
 def parse_query(
@@ -67,176 +52,12 @@ def parse_query(
     >>> parse_query("SELECT * FROM events AS e WHERE e.id = 7")
     Compare(term=Column(name='id', quoted=False), op='=', value=7)
     """
-    read = _prepare(sql, "query", dialect, now, timezone)
-    return _with_room(read, lambda: _queried(_parse(read), read.session, table))
+    read = prepare(sql, "query", dialect, now, timezone)
+    return with_room(read.depth, lambda: _queried(parse(read), read.session, table))
 
 
 def _queried(statement: exp.Expr, session: Session, table: str | None) -> Predicate:
     return join([_read(node, session) for node in _reads(statement, table)], is_and=False)
-
-
-def _with_room(read: "_Text", work: Callable[[], Predicate]) -> Predicate:
-    """Run on a thread with a large stack where the SQL is nested deeply: sqlglot calls itself for every bracket."""
-    if read.depth <= _SHALLOW:
-        return _guarded(work)
-    found: list[Predicate | BaseException] = []
-
-    def run() -> None:
-        try:
-            found.append(_guarded(work))
-        except BaseException as error:
-            found.append(error)
-
-    with _ROOM:
-        limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
-        sys.setrecursionlimit(max(limit, _FRAMES))
-        try:
-            thread = threading.Thread(target=run)
-            thread.start()
-            thread.join()
-        finally:
-            sys.setrecursionlimit(limit)
-            threading.stack_size(size)
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
-
-
-def _guarded(work: Callable[[], Predicate]) -> Predicate:
-    try:
-        return work()
-    except RecursionError:
-        raise _too_deep() from None
-
-
-def _too_deep() -> PredicateError:
-    return PredicateError("The SQL is nested too deeply. Write it with fewer parentheses and subqueries.")
-
-
-@dataclass(frozen=True)
-class _Text:
-    """SQL cut into words, and how it is to be read."""
-
-    sql: str
-    kind: str
-    reader: Dialect
-    tokens: list[Token]
-    session: Session
-    depth: int
-
-
-def _prepare(sql: str, kind: str, dialect: str | None, now: datetime | None, zone: str) -> _Text:
-    """Tokenize, and refuse what would take too long or too deep a stack."""
-    reader = Dialect.get_or_raise(_dialect(dialect))
-    tokens = _tokens(sql, reader)
-    session = Session(_dialect(dialect), _moment(now), zone_of(zone), _doubtful(sql, tokens, reader))
-    if kind == "condition" and tokens[0].token_type == TokenType.WHERE:
-        tokens = tokens[1:]
-    starts = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
-    if kind == "query" and tokens[0].token_type not in starts:
-        raise PredicateError(f"Only SELECT statements have a WHERE clause to read, not {quoted(tokens[0].text)}.")
-    return _Text(sql, kind, reader, tokens, session, _depth(tokens))
-
-
-def _parse(read: _Text) -> exp.Expr:
-    """Parse one statement or condition."""
-    parser = read.reader.parser()
-    try:
-        if read.kind == "condition":
-            found = parser.parse_into(exp.Condition, read.tokens, read.sql)
-        else:
-            found = parser.parse(read.tokens, read.sql)
-    except RecursionError:
-        raise _too_deep() from None
-    except ParseError as error:
-        raise _unreadable(error, read.kind) from None
-    except Exception:  # sqlglot's parsers fail in many ways on arguments that they don't expect
-        raise PredicateError(f"The {read.kind} can't be read as {read.session.dialect or 'standard'} SQL.") from None
-    node = found[0] if len(found) == 1 else None
-    if node is None or isinstance(node, exp.Command) or (read.kind == "query" and not isinstance(node, exp.Query)):
-        raise PredicateError(f"There is no {read.kind} to read in {quoted(read.sql)}.")
-    return node
-
-
-def _dialect(name: str | None) -> str:
-    known = [dialect.value for dialect in Dialects if dialect.value]
-    folded = (name or "").strip().lower()
-    if folded and folded not in known:
-        raise PredicateError(f"Unknown SQL dialect {quoted(name or '')}. {suggestion(folded, known)}")
-    return folded
-
-
-def _moment(now: datetime | None) -> datetime:
-    if now is not None and now.utcoffset() is None:
-        raise PredicateError(f"The time {now} has no time zone. Give `now` one, such as datetime.now(timezone.utc).")
-    return now or datetime.now(timezone.utc)
-
-
-def _tokens(sql: str, reader: Dialect) -> list[Token]:
-    if len(sql) > _LONGEST:
-        raise PredicateError(f"The SQL has {len(sql):,} characters; at most {_LONGEST:,} are read.")
-    if "\0" in sql:
-        raise PredicateError("The SQL has zero bytes in it. Is it text?")
-    try:
-        tokens = reader.tokenize(sql)
-    except Exception:  # whatever the tokenizer stumbles over
-        raise PredicateError(
-            f"The SQL can't be split into words: {quoted(sql)}. Look for a quote or comment that isn't closed."
-        ) from None
-    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
-        tokens.pop()
-    if not tokens:
-        raise PredicateError("The SQL is empty.")
-    if len(tokens) > _MOST_TOKENS:
-        raise PredicateError(f"The SQL has {len(tokens):,} words; at most {_MOST_TOKENS:,} are read.")
-    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
-        raise PredicateError("The SQL has several statements. Give one.")
-    if _depth(tokens) > _DEEPEST:
-        raise _too_deep()
-    return tokens
-
-
-def _depth(tokens: Sequence[Token]) -> int:
-    """Return how deep a recursive parser may have to go: open brackets, and prefix operators in a row."""
-    opening = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
-    closing = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
-    prefix = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL, TokenType.LT}
-    depth = deepest = run = chain = 0
-    before = None
-    for token in tokens:
-        kind = token.token_type
-        depth += (kind in opening) - (kind in closing)
-        run = run + 1 if kind in prefix else 0
-        if kind == TokenType.L_BRACKET and before == TokenType.R_BRACKET:
-            chain += 1
-        elif kind in (TokenType.COMMA, TokenType.AND, TokenType.OR):
-            chain = 0
-        deepest = max(deepest, depth + run + chain)
-        before = kind
-    return deepest
-
-
-def _doubtful(sql: str, tokens: Sequence[Token], reader: Dialect) -> frozenset[str]:
-    """Return the strings with escapes other than the few that all dialects with backslashes share."""
-    if "\\" not in sql or "\\" not in reader.tokenizer_class.STRING_ESCAPES:
-        return frozenset()
-    texts = (token for token in tokens if token.token_type in (TokenType.STRING, TokenType.NATIONAL_STRING))
-    return frozenset(token.text for token in texts if not _is_clear(sql[token.start : token.end + 1]))
-
-
-def _is_clear(source: str) -> bool:
-    pieces = source.replace("\\\\", "").split("\\")[1:]
-    return all(piece[:1] in ("n", "t", "r", "'", '"') for piece in pieces)
-
-
-def _unreadable(error: ParseError, kind: str) -> PredicateError:
-    detail = error.errors[0] if error.errors else {}
-    text = str(detail.get("description") or "").partition("<class")[0].strip().rstrip(".")
-    text = text.removeprefix("Invalid expression / ")
-    text = "something is missing" if not text or text.startswith("Required") else text[:1].lower() + text[1:200]
-    where = f" at line {detail['line']}, column {detail['col']}" if detail.get("line") else ""
-    near = f", near {quoted(str(detail['highlight']))}" if detail.get("highlight") else ""
-    return PredicateError(f"The {kind} can't be read: {text}{where}{near}.")
 
 
 def _reads(statement: exp.Expr, table: str | None) -> list[exp.Table]:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from zonal.predicates.literals import describe, fraction_digits, plain, trunc_unit, type_name, type_sizes
+from zonal.predicates.literals import fraction_digits, plain, trunc_unit, type_name, type_sizes
+from zonal.predicates.naming import describe
 from zonal.predicates.tree import (
     Call,
     Column,
@@ -122,7 +123,7 @@ def _target(kind: exp.DataType, session: Session) -> str:
 
 def read_column(node: exp.Expr, ctx: Context) -> Column:
     """Return a column by its path, without the qualifier of its table."""
-    parts = _identifiers(node)
+    parts = path_of(node)
     names = tuple(part.name for part in parts)
     folded = tuple(name.casefold() for name in names)
     source = ctx.source
@@ -140,7 +141,8 @@ def read_column(node: exp.Expr, ctx: Context) -> Column:
     return Column(".".join(names[first:]), any(part.args.get("quoted") for part in parts[first:]))
 
 
-def _identifiers(node: exp.Expr) -> list[exp.Identifier]:
+def path_of(node: exp.Expr) -> list[exp.Identifier]:
+    """Return the parts of a column's path, its qualifier first; `Opaque` if it is no plain column."""
     behind: list[exp.Expr] = []
     while isinstance(node, exp.Dot):
         behind.append(node.expression)
@@ -170,11 +172,11 @@ def read_columns(node: exp.Expr, ctx: Context) -> tuple[Column, ...]:
                     continue
         if isinstance(here, exp.Query | exp.Struct | exp.Lambda | exp.Placeholder | exp.Parameter):
             continue
-        waiting.extend(reversed([child for child in here.iter_expressions() if not _is_word(child, here)]))
+        waiting.extend(reversed([child for child in here.iter_expressions() if not is_word(child, here)]))
     return tuple(found)
 
 
-def _is_word(node: exp.Expr, parent: exp.Expr) -> bool:
+def is_word(node: exp.Expr, parent: exp.Expr) -> bool:
     """Tell whether a name is a unit of time, not a column: `day` in DATEADD(day, 1, ts)."""
     if not isinstance(node, exp.Column) or node.args.get("table"):
         return False

@@ -11,7 +11,18 @@ from decimal import Decimal
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-Value: TypeAlias = "bool | int | Decimal | float | str | bytes | date | datetime | time | UUID | None"
+
+@dataclass(frozen=True)
+class Parameter:
+    """A value that only the caller of the query knows: `?`, `:name`, `$1`.
+
+    It stands in comparisons and lists only where the reader was asked for parameters; elsewhere they are `Unknown`.
+    """
+
+    name: str = ""
+
+
+Value: TypeAlias = "bool | int | Decimal | float | str | bytes | date | datetime | time | UUID | Parameter | None"
 Op = Literal["=", "<>", "<", "<=", ">", ">="]
 
 FLIPPED: dict[str, Op] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -46,6 +46,8 @@ class Session:
     zone: tzinfo
     doubtful: frozenset[str] = frozenset()
     """Text with escapes that sqlglot and the engines may read differently."""
+    parameters: bool = False
+    """Whether a parameter of the query is a value, by its name; else it is `Opaque`."""
 
 
 @dataclass(frozen=True)

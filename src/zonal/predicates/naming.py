@@ -1,0 +1,68 @@
+"""Names, for people, of what in a condition no statistics help with."""
+
+from sqlglot import exp
+
+_ELSEWHERE = "\0"
+"""What no name in SQL begins with: text with zero bytes is refused."""
+_ARITHMETIC = "arithmetic on a column, which may overflow or round"
+_NAMES: dict[type[exp.Expr], str] = {
+    exp.Query: "a subquery",
+    exp.Any: "a comparison with any of several values",
+    exp.All: "a comparison with all of several values",
+    exp.SubqueryPredicate: "a subquery",
+    exp.Window: "a window function",
+    exp.AggFunc: "an aggregate",
+    exp.Collate: "a collation",
+    exp.Column: "another column",
+    exp.Dot: "another column",
+    exp.Tuple: "a row of several values",
+    exp.Bracket: "an element of an array or map",
+    exp.Case: "the expression CASE",
+    exp.AtTimeZone: "a conversion between time zones",
+    exp.ILike: "a pattern in any case",
+    exp.RegexpLike: "a regular expression",
+    exp.Cast: "a cast",
+    exp.TsOrDsToDate: "the function to_date",
+    exp.TimestampTrunc: "the function date_trunc",
+    exp.Between: "the operator BETWEEN",
+    exp.Xor: "the operator XOR",
+    exp.Add: _ARITHMETIC,
+    exp.Sub: _ARITHMETIC,
+    exp.Mul: _ARITHMETIC,
+    exp.Div: _ARITHMETIC,
+    exp.Mod: _ARITHMETIC,
+    exp.Neg: _ARITHMETIC,
+}
+
+
+def describe(node: exp.Expr) -> str:
+    """Name, for people, what in an expression no statistics help with."""
+    if is_parameter(node):
+        return "a parameter, whose value isn't known"
+    if is_elsewhere(node):
+        return node.name.removeprefix(_ELSEWHERE)
+    if isinstance(node, exp.Anonymous):
+        return f"the function {node.name.lower()[:60]}"
+    for kind, name in _NAMES.items():
+        if isinstance(node, kind):
+            return name
+    if isinstance(node, exp.Func):
+        return f"the function {node.sql_name().lower()}"
+    if isinstance(node, exp.Binary):
+        return f"the operator {type(node).__name__.upper()}"
+    return f"an expression of kind {type(node).__name__.upper()}"
+
+
+def elsewhere(reason: str) -> exp.Expr:
+    """Return a node in the place of what isn't the table's: of a row of another table, or computed before."""
+    return exp.Var(this=_ELSEWHERE + reason)
+
+
+def is_elsewhere(node: object, reason: str = "") -> bool:
+    """Tell whether a node is such a one, for that reason if one is given."""
+    return isinstance(node, exp.Var) and node.name.startswith(_ELSEWHERE + reason)
+
+
+def is_parameter(node: exp.Expr) -> bool:
+    is_template = isinstance(node, exp.Struct) and any(isinstance(item, exp.Struct) for item in node.expressions)
+    return is_template or isinstance(node, exp.Placeholder | exp.Parameter | exp.SessionParameter)

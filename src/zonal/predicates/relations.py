@@ -1,0 +1,277 @@
+"""FROM clauses: what each name in them stands for, and how the relations are joined."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from sqlglot import exp
+
+from zonal.errors import PredicateError
+from zonal.predicates.values import Session
+
+Path: TypeAlias = tuple[str, ...]
+Kind = Literal["inner", "left", "right", "full", "semi", "anti", "unclear"]
+
+_MOST_CLAUSES = 1_000
+_PLAIN_TABLE = frozenset({"this", "db", "catalog", "alias", "version", "when", "hints", "only", "joins", "laterals"})
+_PLAIN_JOIN = frozenset({"this", "on", "side", "kind", "using", "method", "hint", "global_"})
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What a place in a statement sees beside its own FROM clause."""
+
+    clauses: "Mapping[str, Definition]" = field(default_factory=dict)
+    """Queries of the WITH clauses, by case-folded name."""
+    outer: frozenset[Path] = frozenset()
+    """Qualifiers of the relations around it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A query that a relation stands for: of a WITH clause, a view, or in brackets."""
+
+    query: exp.Expr
+    scope: Scope
+    columns: Path = ()
+    """New names of its columns, case-folded."""
+    is_recursive: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """One item of a FROM clause."""
+
+    qualifiers: frozenset[Path]
+    is_wanted: bool = False
+    """Whether it is the table that is asked about."""
+    definition: Definition | None = None
+    names: Path | None = None
+    """The names of its columns, if it is neither and they are known."""
+    is_plain: bool = True
+    """Whether conditions see its rows and columns as they are: not sampled, pivoted or renamed."""
+    nodes: tuple[exp.Expr, ...] = ()
+    """Expressions of its own, such as an array that it unnests."""
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Two sides of a join; `on` are conditions that all hold, `using` case-folded names that both sides share."""
+
+    left: "Tree"
+    right: "Tree"
+    kind: Kind = "inner"
+    on: tuple[exp.Expr, ...] = ()
+    using: Path = ()
+
+
+Tree: TypeAlias = Relation | Joined
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """A column of a query's result: its case-folded name ("" where the engine makes one) and its expression."""
+
+    name: str
+    node: exp.Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """The columns of a query's result in order, as far as they are known; others may follow."""
+
+    items: tuple[Output, ...]
+    is_complete: bool
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """What a statement is read against: the table, the views, and how values are read."""
+
+    session: Session
+    tables: tuple[Path, ...]
+    columns: Path | None = None
+    """Case-folded, in the table's order; None if they aren't known."""
+    spelling: Mapping[str, str] = field(default_factory=dict)
+    """The columns' names by their case-folded ones."""
+    views: Mapping[Path, Definition] = field(default_factory=dict)
+    outputs: "dict[int, tuple[Definition, Outputs]]" = field(default_factory=dict)
+    """Answers of `outputs_of` by the number of the query's node, kept with it."""
+
+
+def relations_of(tree: Tree) -> list[Relation]:
+    """Return the relations of a tree from left to right, without recursion: joins may be thousands."""
+    found: list[Relation] = []
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Joined):
+            waiting += [node.right, node.left]
+        else:
+            found.append(node)
+    return found
+
+
+def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
+    """Yield the conditions that all hold where one does, from left to right."""
+    waiting = [] if node is None else [node]
+    while waiting:
+        here = waiting.pop()
+        while isinstance(here, exp.Paren):
+            here = here.this
+        if isinstance(here, exp.And):
+            waiting += [here.expression, here.this]
+        else:
+            yield here
+
+
+def is_same(path: Path, wanted: Path) -> bool:
+    """Tell whether two names may be one table's: the shorter one is the end of the other."""
+    shared = min(len(path), len(wanted))
+    return path[-shared:] == wanted[-shared:]
+
+
+def with_clauses(scope: Scope, node: exp.Expr) -> Scope:
+    """Return the scope of a statement that may begin with a WITH clause."""
+    clause = node.args.get("with_")
+    if clause is None:
+        return scope
+    if len(clause.expressions) > _MOST_CLAUSES:
+        raise PredicateError(
+            f"The WITH clause has {len(clause.expressions):,} queries; at most {_MOST_CLAUSES:,} are read."
+        )
+    known = dict(scope.clauses)
+    for cte in clause.expressions:
+        name, names = cte.alias.casefold(), _names(cte.args.get("alias"))
+        is_recursive = bool(clause.args.get("recursive")) and _mentions(cte.this, name)
+        seen = dict(known)
+        if is_recursive:  # its own name isn't that of a table
+            seen[name] = Definition(exp.Values(expressions=[]), scope)
+        known[name] = Definition(cte.this, replace(scope, clauses=seen), names, is_recursive)
+    return replace(scope, clauses=known)
+
+
+def _mentions(node: exp.Expr, name: str) -> bool:
+    return any(table.name.casefold() == name and not table.args.get("db") for table in node.find_all(exp.Table))
+
+
+def read_from(node: exp.Expr, world: World, scope: Scope) -> Tree | None:
+    """Return the FROM clause of a SELECT as a tree; None if it has none."""
+    clause = node.args.get("from_")
+    if clause is None:
+        return None
+    return _with_joins(read_item(clause.this, world, scope), node, world, scope)
+
+
+def read_item(node: exp.Expr, world: World, scope: Scope) -> Tree:
+    """Return one item of a FROM clause, with the joins in its brackets."""
+    if (
+        isinstance(node, exp.Subquery)
+        and isinstance(node.this, exp.Table | exp.Subquery)
+        and not node.args.get("alias")
+    ):
+        inner = read_item(node.this, world, scope)
+        return _with_joins(
+            inner if _is_plain(node, {"this", "joins", "laterals"}) else _hidden(inner), node, world, scope
+        )
+    return _with_joins(_relation(node, world, scope), node, world, scope)
+
+
+def _hidden(tree: Tree) -> Tree:
+    """Join with nothing, in a way that lets no condition through."""
+    return Joined(tree, Relation(frozenset(), names=()), "unclear")
+
+
+def _with_joins(tree: Tree, node: exp.Expr, world: World, scope: Scope) -> Tree:
+    for join in node.args.get("joins") or []:
+        using = tuple(name.name.casefold() for name in join.args.get("using") or [])
+        right = read_item(join.this, world, scope)
+        tree = Joined(tree, right, _kind(join), tuple(conjuncts(join.args.get("on"))), using)
+    for lateral in node.args.get("laterals") or []:
+        tree = Joined(tree, _relation(lateral, world, scope))
+    return tree
+
+
+def _kind(join: exp.Join) -> Kind:
+    side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
+    if method not in ("", "NATURAL", "HASH", "LOOP", "GLOBAL") or not _is_plain(join, _PLAIN_JOIN):
+        return "unclear"
+    if kind in ("SEMI", "ANTI") and side in ("", "LEFT"):
+        return "semi" if kind == "SEMI" else "anti"
+    if kind in ("", "INNER", "CROSS", "OUTER"):
+        sides: dict[str, Kind] = {"": "full" if kind == "OUTER" else "inner", "LEFT": "left", "RIGHT": "right"}
+        return sides.get(side, "full" if side == "FULL" else "unclear")
+    return "unclear"
+
+
+def _is_plain(node: exp.Expr, known: frozenset[str] | set[str]) -> bool:
+    return not any(value and name not in known for name, value in node.args.items())
+
+
+def _relation(node: exp.Expr, world: World, scope: Scope) -> Relation:
+    alias = node.args.get("alias")
+    own = frozenset({(node.alias.casefold(),)} if node.alias else ())
+    names = _names(alias)
+    if isinstance(node, exp.Table):
+        return _table(node, own, names, world, scope)
+    query = node.this
+    if isinstance(node, exp.Lateral) and isinstance(query, exp.Subquery):
+        is_plain = _is_plain(node, {"this", "alias", "view", "cross_apply"}) and _is_plain(query, {"this", "alias"})
+        return Relation(own, definition=Definition(query.this, scope, names), is_plain=is_plain)
+    if isinstance(node, exp.Subquery):
+        is_plain = _is_plain(node, {"this", "alias", "joins", "laterals", "with_"})
+        if isinstance(query, exp.Table | exp.Subquery):  # joins in brackets under one name
+            query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=query))
+        return Relation(own, definition=Definition(query, with_clauses(scope, node), names), is_plain=is_plain)
+    if not node.alias and len(names) == 1:  # the dialects in which UNNEST(…) AS x names the value and its row
+        own = frozenset({names})
+    known = names if names and world.session.dialect != "bigquery" else None
+    return Relation(own, names=known, nodes=(node,))
+
+
+def _table(node: exp.Table, own: frozenset[Path], names: Path, world: World, scope: Scope) -> Relation:
+    if not isinstance(node.this, exp.Identifier | exp.Dot):
+        return Relation(own, names=names or None, nodes=(node.this,))
+    path = tuple(part.name.casefold() for part in node.parts)
+    own = own or frozenset(path[start:] for start in range(len(path)))
+    is_plain = _is_plain(node, _PLAIN_TABLE)
+    clause = scope.clauses.get(path[0]) if len(path) == 1 else None
+    if clause is not None:
+        clause = replace(clause, columns=names or clause.columns)
+        return Relation(own, definition=clause, is_plain=is_plain and not clause.is_recursive)
+    if any(is_same(path, wanted) for wanted in world.tables):
+        return Relation(own, is_wanted=True, is_plain=is_plain and not names)
+    view = next((view for name, view in world.views.items() if is_same(path, name)), None)
+    if view is not None:
+        return Relation(own, definition=replace(view, columns=names or view.columns), is_plain=is_plain)
+    return Relation(own, names=names or None)
+
+
+def _names(alias: exp.Expr | None) -> Path:
+    return (
+        tuple(name.name.casefold() for name in (alias.args.get("columns") or []) if name) if alias is not None else ()
+    )
+
+
+def table_path(name: str) -> Path:
+    """Split a table's name at its dots, case-folded; quotes around a part keep the dots in it.
+
+    >>> table_path("delta.`/data/a.b`")
+    ('delta', '/data/a.b')
+    """
+    parts: list[str] = [""]
+    closing = ""
+    for letter in name.strip():
+        if closing:
+            closing, letter = ("", "") if letter == closing else (closing, letter)
+        elif not parts[-1] and letter in '`"[':
+            closing, letter = {"[": "]"}.get(letter, letter), ""
+        elif letter == ".":
+            parts.append("")
+            continue
+        parts[-1] += letter
+    return tuple(part.casefold() for part in parts)
+
+
+def qualifiers_of(relations: Sequence[Relation]) -> frozenset[Path]:
+    return frozenset(path for relation in relations for path in relation.qualifiers)

@@ -1,0 +1,56 @@
+"""Views by name: their queries, read once however many statements name them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sqlglot import exp
+
+from zonal.errors import PredicateError, quoted
+from zonal.predicates.relations import Definition, Path, Scope, table_path
+from zonal.predicates.statement import parse_statement, prepare, with_room
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    definitions: Mapping[Path, Definition]
+    depth: int
+    """How deep their text is nested, joined to the statement's."""
+    doubtful: frozenset[str]
+    """Text in them with escapes that engines read differently."""
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    query: exp.Expr
+    depth: int
+    doubtful: frozenset[str]
+
+
+def read_views(views: Mapping[str, str], sql: str, dialect: str | None) -> Views:
+    """Return the views whose names occur in the statement, or in the text of one that does."""
+    found: dict[Path, Definition] = {}
+    left = {table_path(name): (name, text) for name, text in views.items()}
+    waiting, depth, doubtful = [sql], 0, frozenset[str]()
+    while waiting:
+        text = waiting.pop().casefold()
+        for path in [path for path in left if path[-1] in text]:
+            name, query = left.pop(path)
+            view = _read(name, query, dialect)
+            found[path] = Definition(view.query, Scope())
+            depth, doubtful = depth + view.depth + 5, doubtful | view.doubtful
+            waiting.append(query)
+    return Views(found, depth, doubtful)
+
+
+@lru_cache(maxsize=512)
+def _read(name: str, sql: str, dialect: str | None) -> _View:
+    try:
+        read = prepare(sql, "statement", dialect, None, "UTC")
+        node = with_room(read.depth, lambda: parse_statement(read))
+    except PredicateError as error:
+        raise PredicateError(f"The view {quoted(name)} can't be read: {error}") from None
+    query = node.args.get("expression") if isinstance(node, exp.Create) else node
+    if not isinstance(query, exp.Query):
+        raise PredicateError(f"The view {quoted(name)} is no query. Give its SELECT.")
+    return _View(query, read.depth, read.session.doubtful)
