@@ -1,0 +1,1 @@
+"""Workloads: what query logs say that a table is asked."""

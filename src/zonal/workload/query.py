@@ -1,0 +1,120 @@
+"""A workload as a value: which predicates a table is asked, how much each of them matters, and what a log left out."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from zonal.errors import ZonalError
+from zonal.predicates.sql import parse_where
+from zonal.predicates.tree import And, Compare, Constant, In, IsNull, Or, Predicate, StartsWith
+
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+"""What `errors.quoted` makes."""
+
+
+class LogError(ZonalError):
+    """A query log that doesn't exist, or in which no statements can be found."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A predicate that a table is asked, joined from all the statements that ask it."""
+
+    predicate: Predicate
+    weight: float
+    """How much it matters, above 0: runs times bytes where the log knows bytes, faded with age and limited."""
+    count: int
+    """How many scans of the table asked it; a statement that reads the table twice scans it twice."""
+    bytes: int | None = None
+    """What a scan read in the mean, where the log tells; a statement's bytes are shared by its scans of the table."""
+    last: datetime | None = None
+    """The time of its last run, with its time zone."""
+    source: str = ""
+    """Where it stands first: `queries.sql:12`."""
+    joins: tuple[str, ...] = ()
+    """The table's columns that are compared with other tables' columns for equality."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What became of each entry of the logs: statements = parsed + unparsable, parsed = matched + other_tables."""
+
+    statements: int
+    parsed: int
+    matched: int
+    unparsable: int
+    other_tables: int
+    """Read, but not about this table: other tables' queries, DDL and settings."""
+    full_scans: int
+    """Matched, but at least one scan of the table has no filter that statistics could use."""
+    examples: tuple[str, ...] = ()
+    """The first unparsable ones for different reasons: `queries.sql:12: reason`; the reasons may quote the SQL."""
+    dialect: str = ""
+    """The SQL dialect that was given or found; empty for the standard."""
+    days: float | None = None
+    """From the first to the last run, where the log knows times."""
+
+    @property
+    def hidden_examples(self) -> tuple[str, ...]:
+        """Return the examples without the SQL that they quote."""
+        return tuple(_QUOTED.sub("…", example) for example in self.examples)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The queries of a table, heaviest first, and the account of the logs that they came from."""
+
+    queries: tuple[Query, ...]
+    summary: Summary
+
+    @classmethod
+    def of(
+        cls,
+        conditions: Sequence[str],
+        *,
+        dialect: str | None = None,
+        now: datetime | None = None,
+        timezone: str = "UTC",
+    ) -> "Workload":
+        """Make a workload of WHERE clauses of equal weights; one that can't be read is a `PredicateError`.
+
+        >>> Workload.of(["id = 7"]).queries[0].predicate
+        Compare(term=Column(name='id', quoted=False), op='=', value=7)
+        """
+        read = [parse_where(text, dialect=dialect, now=now, timezone=timezone) for text in conditions]
+        queries = [Query(p, 1.0, 1, source=f"condition {number}") for number, p in enumerate(read, 1)]
+        full = sum(not is_usable(predicate) for predicate in read)
+        return cls(tuple(queries), Summary(len(read), len(read), len(read), 0, 0, full, dialect=dialect or ""))
+
+
+def is_usable(predicate: Predicate) -> bool:
+    """Tell whether statistics could ever exclude a file by the predicate: some part of every alternative is known."""
+    found: list[bool] = []
+    for node, size in _postfix(predicate):
+        if size is None:
+            known = isinstance(node, Compare | In | IsNull | StartsWith)
+            found.append(known or (isinstance(node, Constant) and not node.value))
+            continue
+        parts = [found.pop() for _ in range(size)]
+        found.append(all(parts) if isinstance(node, Or) else any(parts))
+    return found[0]
+
+
+def signature(predicate: Predicate) -> tuple[str, ...]:
+    """Return what tells predicates apart: unlike `==`, it takes 1, 1.0 and TRUE for three values, at any depth."""
+    return tuple(repr(node) if size is None else f"{type(node).__name__} {size}" for node, size in _postfix(predicate))
+
+
+def _postfix(predicate: Predicate) -> list[tuple[Predicate, int | None]]:
+    """List parts before the AND or OR that joins them (with their number), without the interpreter's stack."""
+    order: list[tuple[Predicate, int | None]] = []
+    waiting = [predicate]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, And | Or):
+            order.append((node, len(node.parts)))
+            waiting.extend(node.parts)
+        else:
+            order.append((node, None))
+    return order[::-1]

@@ -1,0 +1,151 @@
+"""Records of any query history to entries: which column has the SQL, which the time, the bytes and the runs."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone, tzinfo
+from fractions import Fraction
+
+from zonal.errors import ZonalError
+from zonal.predicates.asking import Asked
+from zonal.predicates.calendar import parse_moment
+from zonal.sizes import parse_size
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MOST_RUNS = 10**12
+_MOST_BYTES = 10**18
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "sql": (
+        *("querytext", "statementtext", "sqltext", "querytxt", "querystring", "rawsql", "rawquery", "sqlquery"),
+        *("commandtext", "sql", "query", "statement"),
+    ),
+    "time": (
+        *("starttime", "querystarttime", "startedat", "executionstarttime", "executionstart", "createtime", "created"),
+        *("createdat", "creationtime", "submittime", "submissiontime", "eventtime", "executedat", "timestamp"),
+        *("datetime", "time", "ts", "started", "start", "endtime", "finishedat", "date"),
+    ),
+    "bytes": (
+        *("bytesscanned", "physicalinputbytes", "readbytes", "bytesread", "scannedbytes", "datascannedinbytes"),
+        *("totalbytesprocessed", "totalphysicalinputbytes", "inputbytes", "physicalinputdatasize", "bytesprocessed"),
+        *("totalbytesscanned", "bytes"),
+    ),
+    "count": ("calls", "executions", "executioncount", "numexecutions", "runs", "count", "cnt", "frequency"),
+}
+"""Names of columns without underscores and case, the surest first: a `query` beside a `query_text` is its number."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a log: a statement, or what a plan says that it scans, or the problem why it is neither."""
+
+    source: str
+    sql: str = ""
+    asked: tuple[Asked, ...] | None = None
+    problem: str = ""
+    time: datetime | None = None
+    bytes: int | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of a log by what they tell; None where there is none."""
+
+    sql: str | None
+    time: str | None
+    bytes: str | None
+    count: str | None
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns that are worth reading."""
+        return [name for name in (self.sql, self.time, self.bytes, self.count) if name is not None]
+
+
+def roles_of(names: tuple[str, ...]) -> Roles:
+    """Find the columns by their names, in any case, with or without underscores.
+
+    >>> roles_of(("QUERY_ID", "QUERY_TEXT", "START_TIME"))
+    Roles(sql='QUERY_TEXT', time='START_TIME', bytes=None, count=None)
+    """
+    folded: dict[str, str] = {}
+    for name in names:
+        # Of nested records the outermost field of a name wins: they come first.
+        folded.setdefault(re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower()), name)
+    found = {role: next((folded[n] for n in known if n in folded), None) for role, known in NAMES.items()}
+    return Roles(**found)
+
+
+def entry_of(record: Mapping[str, object], roles: Roles, *, source: str, zone: tzinfo) -> Entry:
+    """Make an entry of a record; a time without zone is in `zone`, and what is no time or number is left out."""
+    sql = record.get(roles.sql) if roles.sql else None
+    if isinstance(sql, bytes):
+        sql = sql.decode("utf-8", "replace")
+    problem = "" if isinstance(sql, str) and sql.strip() else "The entry has no SQL."
+    return Entry(
+        source,
+        sql.strip().rstrip(";").rstrip() if isinstance(sql, str) else "",
+        problem=problem,
+        time=moment_of(record.get(roles.time), zone) if roles.time else None,
+        bytes=_whole(record.get(roles.bytes), _MOST_BYTES) if roles.bytes else None,
+        count=(_whole(record.get(roles.count), _MOST_RUNS) or 1) if roles.count else 1,
+    )
+
+
+def moment_of(value: object, zone: tzinfo) -> datetime | None:
+    """Read a time: text, a datetime, or seconds to nanoseconds since 1970, told apart by their size."""
+    if isinstance(value, datetime):
+        return _utc(value if value.tzinfo else value.replace(tzinfo=zone))
+    if isinstance(value, date):
+        return _utc(datetime(value.year, value.month, value.day, tzinfo=zone))
+    if isinstance(value, str):
+        parsed = parse_moment(value[:80])
+        if parsed is not None:
+            return _shifted(parsed, zone)
+        number = re.fullmatch(r"\s*(\d{1,20}(?:\.\d{1,9})?)\s*", value[:80], re.ASCII)
+        value = Fraction(number[1]) if number else None
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction) or not 0 < value < 10**20:
+        return None
+    return _since_epoch(Fraction(value))
+
+
+def _since_epoch(number: Fraction) -> datetime | None:
+    for per_second in (1, 10**3, 10**6, 10**9):
+        if number < 10**11 * per_second:
+            return _EPOCH + timedelta(microseconds=int(number * 10**6 / per_second))
+    return None
+
+
+def _shifted(parsed: tuple[Fraction, int | None], zone: tzinfo) -> datetime | None:
+    micros, offset = parsed
+    try:
+        moment = _EPOCH + timedelta(microseconds=int(micros) - (offset or 0))
+    except OverflowError:
+        return None
+    return _utc(moment if offset is not None else moment.replace(tzinfo=zone))
+
+
+def _utc(moment: datetime) -> datetime | None:
+    try:
+        return moment.astimezone(timezone.utc)
+    except (OverflowError, ValueError):  # the first and last day of all years
+        return None
+
+
+def _whole(value: object, most: int) -> int | None:
+    """Read a count or a size: a number, its text, or text with a unit."""
+    if isinstance(value, str):
+        text = value.strip()[:40]
+        try:
+            value = parse_size(text) if text[-1:].isalpha() else float(text.replace(",", ""))
+        except (ZonalError, ValueError):
+            return None
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]  # what has no number raises
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return min(int(number), most) if math.isfinite(number) and number >= 0 else None

@@ -1,0 +1,99 @@
+"""How much each query matters: runs, bytes and age, and a limit for the heaviest."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
+
+from zonal.predicates.asking import Asked
+from zonal.workload.query import Query
+
+_DAY = 86_400.0
+_LEAST = 1e-12
+"""Of the heaviest weight: what is older than 40 half-lives still counts as something."""
+
+
+@dataclass
+class Tally:
+    """What the runs of one query add up to."""
+
+    asked: Asked
+    source: str
+    count: int = 0
+    bytes: int = 0
+    runs_with_bytes: int = 0
+    last: datetime | None = None
+    faded: float = 0.0
+    """Runs, each halved with every half-life between it and the last one."""
+
+    def add(self, *, count: int, size: int | None, time: datetime | None, half_life_days: float | None) -> None:
+        """Count runs of the query at a time; `size` is what each of them read."""
+        self.count += count
+        if size is not None:
+            self.bytes += size * count
+            self.runs_with_bytes += count
+        if time is None:
+            self.faded += count
+        elif self.last is None or time >= self.last:
+            self.faded = self.faded * (fade(self.last, time, half_life_days) if self.last else 1.0) + count
+            self.last = time
+        else:
+            self.faded += count * fade(time, self.last, half_life_days)
+
+
+def fade(then: datetime, now: datetime, half_life_days: float | None) -> float:
+    """Return what is left of a weight after a time."""
+    if half_life_days is None:
+        return 1.0
+    return math.pow(2.0, -min((now - then).total_seconds() / _DAY / half_life_days, 1000.0))
+
+
+def weigh(tallies: Sequence[Tally], *, half_life_days: float | None, cap: float | None) -> tuple[Query, ...]:
+    """Return the queries with their weights, heaviest first.
+
+    A weight is runs times bytes, where the log knows bytes (the mean of all stands in where it doesn't), halved with
+    every half-life before the log's last run; none is above `cap` of the sum, so that one dashboard doesn't decide
+    alone.
+    """
+    newest = max((tally.last for tally in tallies if tally.last), default=None)
+    runs = sum(tally.runs_with_bytes for tally in tallies)
+    usual = sum(tally.bytes for tally in tallies) / runs if runs else 1.0
+    weights = []
+    for tally in tallies:
+        size = tally.bytes / tally.runs_with_bytes if tally.runs_with_bytes else usual
+        age = fade(tally.last, newest, half_life_days) if tally.last and newest else 1.0
+        weights.append(max(size, 1.0) * tally.faded * age)
+    least = max(weights, default=1.0) * _LEAST
+    capped = limited([max(weight, least) for weight in weights], cap)
+    found = [_query(tally, weight) for tally, weight in zip(tallies, capped, strict=True)]
+    return tuple(sorted(found, key=lambda query: -query.weight))
+
+
+def _query(tally: Tally, weight: float) -> Query:
+    size = round(tally.bytes / tally.runs_with_bytes) if tally.runs_with_bytes else None
+    asked = tally.asked
+    return Query(asked.predicate, weight, tally.count, size, tally.last, tally.source, asked.joins)
+
+
+def limited(weights: Sequence[float], cap: float | None) -> list[float]:
+    """Lower the largest weights so that none is above `cap` of their sum; few weights become equal.
+
+    >>> limited([90.0, 5.0, 5.0, 5.0, 5.0, 5.0], 0.2)
+    [6.25, 5.0, 5.0, 5.0, 5.0, 5.0]
+    """
+    if cap is None or not weights:
+        return list(weights)
+    if cap * len(weights) <= 1:
+        return [min(weights)] * len(weights)
+    ascending = sorted(weights)
+    rests = list(accumulate(ascending))[::-1]
+    most = ascending[0]
+    for number, (weight, rest) in enumerate(zip(reversed(ascending), rests, strict=True)):
+        if number * cap >= 1:
+            break
+        # With the `number` heaviest at the limit t, t = cap * (number * t + rest).
+        most = cap * rest / (1 - number * cap)
+        if weight <= most:
+            break
+    return [min(weight, most) for weight in weights]
