@@ -17,6 +17,6 @@ def run_here(scan, writing, placement, splits, report=None):  # noqa: ARG001 - a
         for batch in read(iter([pa.record_batch({"split": [split_text(split)]})])):
             for task in set(batch.column(0).to_pylist()):
                 tasks[task].append(batch.filter(pa.compute.equal(batch.column(0), task)))
-    write = write_step(scan.reading.schema, writing, placement, placement.key_count)
+    write = write_step(scan.reading.schema, writing, placement)
     results = [result for task in sorted(tasks) for result in write(iter(tasks[task]))]
     return read_results(pa.Table.from_batches(results))

@@ -13,9 +13,10 @@ import zonal
 from arrow_values import arrays, order_key
 from zonal import Layout, ZonalAdvice, ZonalError, cluster_batch
 from zonal.cuts import LARGEST, SMALLEST
-from zonal.layout import KINDS
+from zonal.layout import CURVES
+from zonal.tree import Tree
 
-LAYOUTS = st.sampled_from(KINDS)
+LAYOUTS = st.sampled_from(CURVES)
 
 
 @st.composite
@@ -127,7 +128,7 @@ def test_ranks_of_an_earlier_run_make_comparable_keys():
 def test_wide_keys_for_those_who_ask():
     rng = np.random.default_rng(0)
     table = pa.table({name: rng.random(2000) for name in "abcd"})
-    for kind in KINDS:
+    for kind in CURVES:
         layout = Layout(kind, ("a", "b", "c", "d"), bits=32)
         result = cluster_batch(table, layout=layout, file_rows=100, detail=True)
         assert len(result.keys) == 2
@@ -147,7 +148,7 @@ def test_a_large_input_is_ranked_by_a_sample():
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CURVES)
 def test_no_rows_and_one_row(rows, kind):
     table = pa.table({"x": pa.array([5] * rows, pa.int64()), "s": pa.array(["a"] * rows, pa.string())})
     result = cluster_batch(table, ["x", "s"], layout=kind, detail=True)
@@ -192,6 +193,29 @@ def test_many_columns_get_advice():
     table = pa.table({name: [1.0, math.nan, None] for name in "abcde"})
     with pytest.warns(ZonalAdvice, match="over 5 columns"):
         cluster_batch(table, list("abcde"))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5000])
+def test_a_tree_orders_rows_by_its_leaves(rows):
+    rng = np.random.default_rng(1)
+    table = pa.table(
+        {"x": rng.integers(0, 100, rows), "s": rng.choice(["a", "m", "z"], rows).tolist(), "n": range(rows)}
+    )
+    table = table.set_column(1, "s", table["s"].cast(pa.string()))
+    nodes = [(0, 0), (1, 0), (-1, -1), (-1, -1), (-1, -1)]
+    column, cut = np.array(nodes).T
+    tree = Tree(("x", "s"), ("int", "bytes"), ((50,), (b"m",)), column, cut)
+    result = cluster_batch(table, layout=str(tree.layout()), file_rows=1000, detail=True)
+    assert sorted(result.data["n"].to_pylist()) == list(range(rows))
+    path, curve = result.keys
+    assert path.tolist() == np.sort(tree.paths(table)).tolist()
+    assert path.tolist() == tree.paths(result.data).tolist()
+    inside = path[1:] == path[:-1]
+    assert (curve[1:][inside] >= curve[:-1][inside]).all(), "within a leaf rows follow the curve"
+    if rows == 5000:
+        assert len(result.files) == 5
+        assert set(np.flatnonzero(~inside) + 1) <= set(result.files.tolist()), "files end where leaves do"
+        assert all((groups[0] == 0) for groups in result.row_groups)
 
 
 def test_salt_spreads_but_loses_nothing():

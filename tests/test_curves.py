@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from zonal.curves import decode, encode, from_signed, to_signed
 from zonal.errors import LayoutError
-from zonal.layout import KINDS, most_bits
+from zonal.layout import CURVES, most_bits
 
 
 @st.composite
@@ -31,7 +31,7 @@ def all_cells(columns, bits):
     return list(cells.T), cells.astype(int)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CURVES)
 @given(given_codes=code_columns())
 def test_decoding_gives_the_codes_back(kind, given_codes):
     codes, bits = given_codes
@@ -116,7 +116,7 @@ def test_signed_words_keep_the_order(values):
     assert (np.argsort(signed, kind="stable") == np.argsort(words, kind="stable")).all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CURVES)
 def test_no_rows_are_no_keys(kind):
     (key,) = encode(kind, [np.zeros(0, np.uint32)] * 2, 16)
     assert len(key) == 0
@@ -126,7 +126,7 @@ def test_no_rows_are_no_keys(kind):
 def test_rows_of_several_blocks_are_keyed_alike():
     rng = np.random.default_rng(0)
     codes = [rng.integers(0, 2**16, 100_000).astype(np.uint32) for _ in range(3)]
-    for kind in KINDS:
+    for kind in CURVES:
         (whole,) = encode(kind, codes, 16)
         (part,) = encode(kind, [code[70_000:70_010] for code in codes], 16)
         assert (whole[70_000:70_010] == part).all(), f"{kind} depends on the block"

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from zonal.errors import ColumnError, LayoutError, ZonalError
 from zonal.layout import Layout
-from zonal.spark.frame import clustered
+from zonal.spark.frame import _plan, clustered
 from zonal.spark.reservoir import Part, merged_parts, reservoir
+from zonal.tree import Tree
 from zonal.verbs.show import show
 
 # --- samples ---------------------------------------------------------------------------------------------------------
@@ -210,6 +211,22 @@ def test_mistakes_are_named_before_any_work():
             clustered("hilbert(x)", files=files)
 
 
+def test_rows_are_placed_by_the_cuts_of_a_tree():
+    """What the driver plans and workers do, without Spark: columns have numbers for names."""
+    rng = np.random.default_rng(0)
+    sample = pa.table({"k0": rng.integers(0, 1000, 4000), "k1": rng.random(4000)})
+    tree = Tree(
+        ("x", "y"), ("int", "float"), ((300,), (0.5,)), np.array([0, -1, 1, -1, -1]), np.array([0, -1, 0, -1, -1])
+    )
+    plan = _plan(sample, tree.layout(), 8)
+    (placed,) = plan.places([tuple(column.combine_chunks() for column in sample.columns)])
+    piece = placed.field("piece").to_numpy()
+    paths = tree.paths(sample.rename_columns(["x", "y"]))
+    assert plan.words == 2
+    assert 6 <= plan.cuts.pieces <= 10
+    assert all(len(np.unique(paths[piece == number])) == 1 for number in range(plan.cuts.pieces))
+
+
 @pytest.mark.spark
 def test_a_stream_is_refused(spark):
     stream = spark.readStream.format("rate").load()
@@ -237,7 +254,7 @@ from zonal.spark.session import is_connect, is_on_this_machine, settings, spark_
 use_java()
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-from zonal.spark.frame import clustered
+from zonal.spark.frame import _plan, clustered
 assert is_connect(spark) and not is_on_this_machine(spark)
 with spark_session() as found:
     assert found is spark

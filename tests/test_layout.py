@@ -7,22 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zonal.errors import LayoutError
-from zonal.layout import KINDS, Layout, most_bits
+from zonal.layout import CURVES, KINDS, MAX_TREE_TEXT, Layout, most_bits
 
 NAMES = st.one_of(st.text(min_size=1, max_size=8), st.sampled_from(["a.b", "x y", 'q"q', "`", "bits", "a=b", "[", ")"]))
 
 
 @st.composite
 def layouts(draw):
-    columns = tuple(draw(st.lists(NAMES, min_size=1, max_size=8, unique=True)))
+    kind = draw(st.sampled_from(KINDS))
+    columns = tuple(draw(st.lists(NAMES, min_size=1, max_size=32 if kind == "tree" else 8, unique=True)))
+    most = 16 if kind == "tree" else most_bits(len(columns))
     return Layout(
-        draw(st.sampled_from(KINDS)),
+        kind,
         columns,
-        bits=draw(st.none() | st.integers(4, most_bits(len(columns)))),
+        bits=draw(st.none() | st.integers(4, most)),
         target_file_bytes=draw(st.integers(1, 2**62)),
         row_group_rows=draw(st.integers(1, 2**40)),
         bloom_columns=tuple(draw(st.lists(NAMES, max_size=3, unique=True))),
         salt=draw(st.none() | st.integers(0, 2**63 - 1)),
+        tree=draw(st.text(min_size=1, max_size=20) | st.just('{"leaves":2,"a":[1]}')) if kind == "tree" else None,
     )
 
 
@@ -138,6 +141,59 @@ def test_advice_starts_at_five_columns():
     assert Layout("zorder", tuple("abcd")).advice() == ()
     (advice,) = Layout("zorder", tuple("abcde")).advice()
     assert "Keep the 4 columns" in advice
+
+
+# --- trees -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "identity"),
+    [("zorder(ts, payload_id)", "327433d5787f"), ("linear(a, b, bits=8, salt=3)", "29986db5969e")],
+)
+def test_layouts_stored_before_there_were_trees_keep_their_ids(text, identity):
+    layout = Layout.parse(text)
+    assert layout.id == identity
+    assert "tree" not in json.loads(layout.to_json())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Layout("tree", ("a",)), "learned from queries"),
+        (lambda: Layout.parse("tree(a, b)"), "learned from queries"),
+        (lambda: Layout("tree", ("a",), tree=7), "learned from queries"),
+        (lambda: Layout("zorder", ("a",), tree="{}"), "Cuts belong to a tree, not to 'zorder'"),
+        (lambda: Layout("tree", ("a",), tree="x" * (MAX_TREE_TEXT + 1)), "1,048,577 characters"),
+        (lambda: Layout("tree", tuple(f"c{n}" for n in range(33)), tree="{}"), "33 columns are too many.*up to 32"),
+        (lambda: Layout("tree", ("a", "b", "c", "d", "e"), tree="{}", bits=17), "use at most bits=16"),
+    ],
+)
+def test_trees_need_cuts_and_nothing_else_has_them(make, message):
+    with pytest.raises(LayoutError, match=message):
+        make()
+
+
+def test_people_see_the_leaves_of_a_tree_instead_of_its_cuts():
+    layout = Layout("tree", ("ts", "x y"), tree='{"leaves":214,"nodes":"' + "q" * 5000 + '"}', row_group_rows=10)
+    assert layout.short == 'tree(ts, "x y", row_group_rows=10; 214 leaves)'
+    assert repr(layout) == f"Layout({layout.short!r})"
+    assert Layout.parse(str(layout)) == layout
+    assert Layout("tree", ("a",), tree="hostile").short == "tree(a)"
+    assert all(Layout(kind, ("a", "b")).short == f"{kind}(a, b)" for kind in CURVES)
+
+
+def test_the_rows_of_a_leaf_are_ordered_by_the_first_four_columns():
+    layout = Layout("tree", tuple("abcdef"), tree="{}")
+    assert (layout.curve_columns, layout.bits_per_column) == (tuple("abcd"), 16)
+    assert Layout("tree", ("a",), tree="{}").bits_per_column == 32
+    assert Layout("zorder", tuple("abcdef")).curve_columns == tuple("abcdef")
+    assert layout.advice() == (), "a tree gives each column as many cuts as it is worth"
+
+
+def test_other_cuts_are_new_keys():
+    (change,) = Layout("tree", ("a",), tree="{}").changes_to(Layout("tree", ("a",), tree="[]"))
+    assert change.effect == "new keys"
+    assert str(change) == "tree: other cuts (new keys)"
 
 
 def test_hostile_names_stay_short_in_messages():

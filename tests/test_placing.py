@@ -25,13 +25,29 @@ from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.ranks import Ranks
 from zonal.rewrite import ColumnMetrics, EqualityDelete, Source, Tally, Vector, Writing, Written
 from zonal.storage import Storage
+from zonal.tree import Tree
 from zonal.worker.metrics import FileMetrics
-from zonal.worker.payload import decode, encode, payload_schema
+from zonal.worker.numbered import few_valued
+from zonal.worker.payload import Form, decode, encode
 from zonal.worker.results import read_results, tallies, tally_bytes, written
 from zonal.worker.splits import Share, plan_splits, read_split, row_groups_of, split_text
 from zonal.worker.writer import FileWriter, sort_piece
 
-LAYOUTS = ["zorder", "hilbert", "linear"]
+LAYOUTS = ["zorder", "hilbert", "linear", "tree"]
+
+
+def layout_of(kind, columns, **options):
+    """A layout of any kind; the tree has a cut or two in each column of `numbers`."""
+    if kind != "tree":
+        return Layout(kind, columns, **options)
+    families, points = ("int", "float")[: len(columns)], ((2, 5000), (0.0,))[: len(columns)]
+    nodes = (
+        [(0, 1), (-1, -1), (-1, -1)]
+        if len(columns) == 1
+        else [(0, 1), (1, 0), *[(-1, -1)] * 2, (0, 0), *[(-1, -1)] * 2]
+    )
+    column, cut = np.array(nodes).T
+    return replace(Tree(columns, families, points, column, cut).layout(), **options)
 
 
 def numbers(rows, seed=0, distinct=10_000):
@@ -41,7 +57,7 @@ def numbers(rows, seed=0, distinct=10_000):
 
 def planned(layout, sample, sizes):
     """Plan as `zonal.sampling.plan` does."""
-    ranks = Ranks.fit(sample.data, layout.columns)
+    ranks = Ranks.fit(sample.data, layout.curve_columns)
     heavy = has_heavy_keys(layout, ranks, sample, sizes)
     return plan_placement(layout, ranks, sample, sizes, ties=heavy)
 
@@ -56,7 +72,7 @@ def plans(draw):
     data = numbers(rows, draw(st.integers(0, 99)), draw(st.sampled_from([1, 3, 10_000])))
     partition = np.random.default_rng(rows).integers(0, draw(st.integers(1, 4)), rows)
     size = draw(st.sampled_from([1, 500, 5000, 10**9]))
-    layout = Layout(draw(st.sampled_from(LAYOUTS)), ("x", "y"), target_file_bytes=size)
+    layout = layout_of(draw(st.sampled_from(LAYOUTS)), ("x", "y"), target_file_bytes=size)
     sampled = np.flatnonzero(np.random.default_rng(0).random(rows) < draw(st.sampled_from([0.0, 0.3, 1.0])))
     sizes = Sizes({part: int(count) for part, count in Counter(partition.tolist()).items()}, 50.0, 24.0)
     return data, partition, planned(layout, Sample(data.take(sampled), partition[sampled]), sizes)
@@ -102,7 +118,7 @@ def test_files_have_about_equal_shares_also_of_a_heavy_value(kind, share):
     data = numbers(20_000)
     x = np.where(np.arange(20_000) % 10 < 10 * share, 7, data["x"].to_numpy())
     data = data.set_column(0, "x", pa.array(x))
-    layout = Layout(kind, ("x",), target_file_bytes=1000 * 50)
+    layout = layout_of(kind, ("x",), target_file_bytes=1000 * 50)
     sample = Sample(data.take(np.arange(0, 20_000, 3)), np.zeros(6667, np.int64))
     placement = planned(layout, sample, Sizes({0: 20_000}, 50.0, 24.0))
     _, pieces = placement.place(data, 0, np.arange(20_000), seed=3)
@@ -219,15 +235,17 @@ def test_payloads_hold_every_row_once_in_its_piece_in_key_order(data):
         np.array(data.draw(st.lists(st.integers(0, 2**64 - 1), min_size=rows, max_size=rows)), np.uint64)
         for _ in range(data.draw(st.integers(1, 2)))
     ]
-    batch = encode(table, words, pieces, np.array([5, 5, 6, 7]))
+    numbered = (pa.types.is_string(kind) or pa.types.is_binary(kind)) and data.draw(st.booleans())
+    form = Form(table.schema, len(words), ("v",) if numbered else ())
+    batch = encode(table, words, pieces, np.array([5, 5, 6, 7]), form)
     assert [[5, 5, 6, 7][piece] for piece in batch["piece"].to_pylist()] == batch["task"].to_pylist()
     seen = []
     values = column.to_pylist()
     for piece in sorted(set(pieces.tolist())):
         mine = batch.filter(pc.equal(batch["piece"], piece))
-        schema = payload_schema(table.schema, len(words))
-        keys, found = decode([value.as_buffer() for value in mine["payload"]], schema, len(words))
-        assert found.schema == table.schema
+        keys, found = decode([value.as_buffer() for value in mine["payload"]], form)
+        assert pa.types.is_dictionary(found.schema.field("v").type) == numbered
+        found = found.cast(table.schema)
         ids = found["id"].to_pylist()
         assert sum(mine["rows"].to_pylist()) == len(ids)
         assert [pieces[n] for n in ids] == [piece] * len(ids)
@@ -239,11 +257,34 @@ def test_payloads_hold_every_row_once_in_its_piece_in_key_order(data):
     assert sorted(seen) == list(range(rows))
 
 
+def test_values_of_several_payloads_are_joined_and_columns_of_many_values_carry_themselves():
+    table = pa.table({"few": ["a", "b", None] * 40, "many": [f"text {n}" for n in range(120)], "n": range(120)})
+    assert few_valued(table) == ("few",)
+    form = Form(table.schema, 1, ("few",))
+    halves = [table.slice(0, 60), table.slice(60).set_column(0, "few", pa.array(["c", "a", None] * 20))]
+    place = [np.arange(60, dtype=np.uint64)], np.zeros(60, np.int32), np.zeros(1, np.int64)
+    payloads = [encode(half, *place, form)["payload"][0] for half in halves]
+    _, found = decode([payload.as_buffer() for payload in payloads], form)
+    assert found.cast(table.schema).equals(pa.concat_tables(halves))
+
+
+def test_a_file_of_dictionaries_is_one_of_their_values_with_statistics(tmp_path):
+    values = pa.array(["m", "b", None, "m", "x"])
+    plain = pa.table({"v": values, "id": range(5)})
+    unused = pa.DictionaryArray.from_arrays(pa.array([1, 2, None, 1, 3]), pa.array(["a", "m", "b", "x", "z"]))
+    layout = Layout("zorder", ("id",))
+    (told,) = write_file(pa.table({"v": unused, "id": range(5)}), layout, tmp_path, schema=plain.schema)
+    assert (told.columns[0].lower.as_py(), told.columns[0].upper.as_py(), told.columns[0].nulls) == ("b", "x", 1)
+    assert pq.read_table(told.path).equals(plain)
+    stored = pq.read_metadata(told.path).row_group(0).column(0).statistics
+    assert (stored.min, stored.max, stored.null_count) == ("b", "x", 1)
+
+
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def write_file(table, layout, folder, partition=0, **options):
-    writing = Writing(f"{folder}/run", Storage(str(folder), {}), table.schema, **options)
+def write_file(table, layout, folder, partition=0, schema=None, **options):
+    writing = Writing(f"{folder}/run", Storage(str(folder), {}), schema or table.schema, **options)
     writer = FileWriter(writing, layout, partition, table.num_rows)
     writer.write(sort_piece([np.arange(table.num_rows, dtype=np.uint64)], table, layout))
     writer.close()

@@ -1,16 +1,17 @@
-"""zonal itself, on the same Spark."""
+"""zonal itself, on the same Spark with the settings of its own sessions."""
 
 from functools import partial
 
 from benchmarks.rewriters.copies import opened
 from benchmarks.rewriters.job import Job, Rewrite
 from benchmarks.rewriters.sparksession import session
+from zonal.spark.session import LOCAL
 from zonal.verbs.cluster import cluster
 
 
 def start(job: Job, *, format_: str, kind: str) -> Rewrite:
     """Open the table; the rewrite takes all files and commits."""
-    spark = session(job.folder)
+    spark = session(job.folder, settings=LOCAL)
     table = opened(format_, job.folder)
     return lambda: cluster(table, by=list(job.columns), layout=kind, target_file_size=job.target, spark=spark)
 

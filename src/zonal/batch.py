@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.cuts import LARGEST, Positions, cell_cuts, cuts_within
+from zonal.cuts import LARGEST, Positions, cuts_within, key_cuts
 from zonal.errors import LayoutError, ZonalAdvice, ZonalError
 from zonal.keys import exact_words, key_words, tie_columns, tie_word
-from zonal.layout import KINDS, Layout
+from zonal.layout import CURVES, Layout
 from zonal.order import Order, stable_order
 from zonal.ranks import Ranks, bind
 from zonal.rows import take_rows
@@ -84,12 +84,13 @@ def cluster_batch(
 def _layout(by: str | Sequence[str] | None, layout: str | Layout) -> Layout:
     if by is None:
         if isinstance(layout, str):
-            if layout in KINDS:
+            if layout in CURVES:
                 raise LayoutError(f"Say which columns to cluster by: by=[…], or layout='{layout}(column, …)'.")
             return Layout.parse(layout)
         return layout
     if isinstance(layout, Layout) or "(" in layout:
-        raise LayoutError(f"The layout {layout} names its columns already: leave out by={by!r}.")
+        name = layout if isinstance(layout, str) else layout.short
+        raise LayoutError(f"The layout {name} names its columns already: leave out by={by!r}.")
     return Layout(layout, (by,) if isinstance(by, str) else tuple(by))
 
 
@@ -99,7 +100,7 @@ def _cluster(data: Arrow, layout: Layout, ranks: Ranks | None, file_rows: int | 
     elif file_rows < 1:
         raise ZonalError(f"file_rows={file_rows} is not a positive number of rows.")
     if ranks is None:
-        ranks = Ranks.fit(_sample(data, layout.columns), layout.columns)
+        ranks = Ranks.fit(_sample(data, layout.curve_columns), layout.curve_columns)
     words = key_words(data, layout, ranks)
     linear = layout.kind == "linear"
     sort_words: Sequence[U64] = exact_words(data, layout.columns) if linear else words
@@ -109,7 +110,7 @@ def _cluster(data: Arrow, layout: Layout, ranks: Ranks | None, file_rows: int | 
     keys = tuple(word[order] for word in words) if linear else ordered  # only rows of equal keys were moved
     # Within one code of a column, a sort by values doesn't follow the codes of the columns behind it.
     cut_words: list[U64] = [*(_sorted(keys) if linear else keys), *([] if ties is None else [ties])]
-    files = cell_cuts(cut_words, file_rows)
+    files = key_cuts(layout.kind, cut_words, file_rows)
     return Clustered(
         data=take_rows(data, order),
         layout=layout,
@@ -117,7 +118,7 @@ def _cluster(data: Arrow, layout: Layout, ranks: Ranks | None, file_rows: int | 
         keys=keys,
         order=order,
         files=files,
-        row_groups=tuple(cuts_within(cut_words, files, layout.row_group_rows)),
+        row_groups=tuple(cuts_within(cut_words, files, layout.row_group_rows, kind=layout.kind)),
     )
 
 

@@ -103,7 +103,9 @@ def key_cuts(kind: str, words: Sequence[U64], target_rows: float, *, more: float
     return tree_cuts(words, target_rows) if kind == TREE else cell_cuts(words, target_rows, more=more)
 
 
-def cuts_within(words: Sequence[U64], starts: Positions, target_rows: float, *, kind: str) -> list[Positions]:
+def cuts_within(
+    words: Sequence[U64], starts: Positions, target_rows: float, *, kind: str = "zorder"
+) -> list[Positions]:
     """Cut each piece again, as files into row groups; positions are relative to the piece."""
     ends = [*starts[1:], len(words[0])][: len(starts)]
     return [

@@ -1,4 +1,4 @@
-"""From a layout and Arrow data to sortable words: ranks of each column, then the curve."""
+"""From a layout and Arrow data to sortable words: ranks of each column, then the curve, or the path through a tree."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from zonal import curves
 from zonal.columns import find, leaf, leaf_type, leaves
-from zonal.layout import Layout
+from zonal.layout import TREE, Layout
 from zonal.ranks import Ranks, bind
+from zonal.tree import tree_of
 from zonal.words import U64, decoded_array, family_of, validity, words_in, words_of
 
 ArrowData: TypeAlias = "pa.RecordBatch | pa.Table"
@@ -20,18 +21,23 @@ _TIE_COLUMNS, _TIE_BITS = 4, 8
 
 
 def key_words(data: ArrowData, layout: Layout, ranks: Ranks) -> tuple[U64, ...]:
-    """Return the key of each row: one word, or two if the layout asks for more than 64 bits."""
+    """Return the key of each row: one word, or two if the layout asks for more than 64 bits.
+
+    A tree's key is the path to the row's leaf, then a word of the curve that orders the rows inside.
+    """
     bits = layout.bits_per_column
     codes = [
         ranks.codes(data, column, bits, None if layout.salt is None else layout.salt + number)
-        for number, column in enumerate(layout.columns)
+        for number, column in enumerate(layout.curve_columns)
     ]
+    if layout.kind == TREE:
+        return (tree_of(layout).paths(data), *curves.encode("zorder", codes, bits))
     return curves.encode(layout.kind, codes, bits)
 
 
 def tie_columns(schema: pa.Schema, layout: Layout) -> list[str]:
-    """Name the columns that tell rows of equal keys apart: the first ones with an order outside of the layout."""
-    others = [name for name in leaves(schema) if name not in layout.columns]
+    """Name the columns that tell rows of equal keys apart: the first ones with an order outside of the curve."""
+    others = [name for name in leaves(schema) if name not in layout.curve_columns]
     return [name for name in others if _is_rankable(schema, name)][:_TIE_COLUMNS]
 
 

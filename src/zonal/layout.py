@@ -10,10 +10,16 @@ from typing import Any, Literal, get_args
 from zonal.errors import LayoutError, ZonalError, quoted, suggestion
 from zonal.sizes import format_size, parse_size
 
-Kind = Literal["zorder", "hilbert", "linear"]
-KINDS: tuple[str, ...] = get_args(Kind)
+Curve = Literal["zorder", "hilbert", "linear"]
+CURVES: tuple[str, ...] = get_args(Curve)
+TREE = "tree"
+KINDS: tuple[str, ...] = (*CURVES, TREE)
 
 MAX_COLUMNS = 8
+MAX_TREE_COLUMNS = 32
+MAX_TREE_TEXT = 1024**2
+CURVE_COLUMNS = 4
+"""Columns of a tree that order the rows inside of a leaf."""
 MIN_BITS, MAX_BITS = 4, 32
 ADVISED_COLUMNS = 4
 DEFAULT_FILE_BYTES = 128 * 1024**2
@@ -40,6 +46,8 @@ class Layout:
     bloom_columns: tuple[str, ...] = ()
     salt: int | None = None
     """Seed that spreads the rows of a heavy value over its whole share of the key space; None leaves them together."""
+    tree: str | None = None
+    """The cuts of a tree as `zonal.tree` writes them; they name columns by their number here."""
 
     def __post_init__(self) -> None:
         for name in ("columns", "bloom_columns"):
@@ -70,7 +78,9 @@ class Layout:
         stored_id = stored.pop("id", None)
         layout = _from_options(stored)
         if stored_id != layout.id:
-            raise LayoutError(f"The stored layout {layout} has the id {quoted(str(stored_id))} instead of {layout.id}.")
+            raise LayoutError(
+                f"The stored layout {layout.short} has the id {quoted(str(stored_id))} instead of {layout.id}."
+            )
         return layout
 
     def to_json(self) -> str:
@@ -91,12 +101,30 @@ class Layout:
         """
         if self.bits is not None:
             return self.bits
-        most = 32 if self.kind == "linear" or len(self.columns) == 1 else 16
-        return min(most, 64 // len(self.columns))
+        columns = len(self.curve_columns)
+        most = 32 if self.kind == "linear" or columns == 1 else 16
+        return min(most, 64 // columns)
+
+    @property
+    def curve_columns(self) -> tuple[str, ...]:
+        """Columns that the curve runs through: all, but of a tree the first ones, for the order inside its leaves."""
+        return self.columns[:CURVE_COLUMNS] if self.kind == TREE else self.columns
+
+    @property
+    def short(self) -> str:
+        """The text form for people: of a tree it tells how many leaves there are instead of all cuts.
+
+        >>> Layout("tree", ("ts", "payload_id"), tree='{"leaves":214}').short
+        'tree(ts, payload_id; 214 leaves)'
+        """
+        if self.tree is None:
+            return str(self)
+        words, options = self._words(without="tree")
+        return f"{self.kind}({', '.join([*words, *options])}{_leaves_in(self.tree)})"
 
     def advice(self) -> tuple[str, ...]:
         """Say what experience advises against in this layout; empty where there is nothing to say."""
-        if (count := len(self.columns)) <= ADVISED_COLUMNS:
+        if (count := len(self.columns)) <= ADVISED_COLUMNS or self.kind == TREE:
             return ()
         return (
             f"{self.kind} over {count} columns skips little on each of them: with n files a column is cut into about "
@@ -117,6 +145,8 @@ class Layout:
 
     def _options(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.tree is None:
+            del values["tree"]  # layouts that were stored before there were trees keep their ids
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def _problems(self) -> Iterator[str]:
@@ -124,20 +154,33 @@ class Layout:
             yield f"Unknown layout {quoted(str(self.kind))}. {suggestion(str(self.kind), KINDS)}"
         if not self.columns:
             yield f"A layout needs at least one column, as in {self.kind}(ts, payload_id)."
-        if len(self.columns) > MAX_COLUMNS:
-            yield f"{len(self.columns)} columns are too many: a layout takes up to {MAX_COLUMNS}, and 2 to 4 work best."
+        most, best = (MAX_TREE_COLUMNS, "") if self.kind == TREE else (MAX_COLUMNS, ", and 2 to 4 work best")
+        if len(self.columns) > most:
+            yield f"{len(self.columns)} columns are too many: a layout takes up to {most}{best}."
         for what, names in (("the layout", self.columns), ("bloom", self.bloom_columns)):
             yield from _name_problems(what, names)
+        yield from self._tree_problems()
         yield from self._number_problems()
+
+    def _tree_problems(self) -> Iterator[str]:
+        if self.kind != TREE:
+            if self.tree is not None:
+                yield f"Cuts belong to a tree, not to {quoted(str(self.kind))}: leave them out."
+        elif not isinstance(self.tree, str) or not self.tree:
+            yield "A tree has cuts that are learned from queries: it can't be made of columns alone."
+        elif len(self.tree) > MAX_TREE_TEXT:
+            yield f"The cuts of the tree have {len(self.tree):,} characters, and {MAX_TREE_TEXT:,} are the most."
 
     def _number_problems(self) -> Iterator[str]:
         if self.bits is not None:
-            most = most_bits(min(max(len(self.columns), 1), MAX_COLUMNS))
+            columns = min(max(len(self.curve_columns), 1), MAX_COLUMNS)
+            words = 1 if self.kind == TREE else 2
+            most = min(MAX_BITS, words * (64 // columns))
             if not _is_int(self.bits) or not MIN_BITS <= self.bits <= MAX_BITS:
                 yield f"bits={self.bits} is not between {MIN_BITS} and {MAX_BITS}."
             elif self.bits > most:
                 yield (
-                    f"{len(self.columns)} columns of {self.bits} bits don't fit into a key of two 64-bit words: "
+                    f"{columns} columns of {self.bits} bits don't fit into {words} 64-bit words of the key: "
                     f"use at most bits={most}, or fewer columns."
                 )
         for name in ("target_file_bytes", "row_group_rows"):
@@ -147,19 +190,26 @@ class Layout:
             yield f"salt={self.salt} is not a whole number from 0 to 2^63 - 1."
 
     def __str__(self) -> str:
-        words = [_quote(column) for column in self.columns]
+        words, options = self._words()
+        return f"{self.kind}({', '.join([*words, *options])})"
+
+    def _words(self, *, without: str = "") -> tuple[list[str], list[str]]:
+        """Return the columns and the options of the text form."""
+        options = []
         for field in fields(self)[2:]:
             value = getattr(self, field.name)
-            if value != field.default:
+            if value != field.default and field.name != without:
                 if field.name == "target_file_bytes":
                     value = format_size(value)
+                elif field.name == "tree":
+                    value = _quote(value)
                 elif isinstance(value, tuple):
                     value = f"[{', '.join(_quote(name) for name in value)}]"
-                words.append(f"{_PRINTED.get(field.name, field.name)}={value}")
-        return f"{self.kind}({', '.join(words)})"
+                options.append(f"{_PRINTED.get(field.name, field.name)}={value}")
+        return [_quote(column) for column in self.columns], options
 
     def __repr__(self) -> str:
-        return f"Layout({str(self)!r})"
+        return f"Layout({self.short!r})"
 
 
 @dataclass(frozen=True)
@@ -173,6 +223,8 @@ class Change:
     """`new keys`: files of the two layouts don't share one order; the others keep the order of the rows."""
 
     def __str__(self) -> str:
+        if self.what == "tree":
+            return f"tree: other cuts ({self.effect})"
         return f"{self.what}: {self.before} -> {self.after} ({self.effect})"
 
 
@@ -181,11 +233,12 @@ _EFFECTS: Mapping[str, Literal["new keys", "new sizes", "new filters"]] = {
     "columns": "new keys",
     "bits": "new keys",
     "salt": "new keys",
+    "tree": "new keys",
     "target_file_bytes": "new sizes",
     "row_group_rows": "new sizes",
     "bloom_columns": "new filters",
 }
-_PRINTED = {"target_file_bytes": "file_size", "bloom_columns": "bloom"}
+_PRINTED = {"target_file_bytes": "file_size", "bloom_columns": "bloom", "tree": "cuts"}
 _FIELDS = {_PRINTED.get(field.name, field.name): field.name for field in fields(Layout)[2:]}
 
 
@@ -196,6 +249,12 @@ def most_bits(columns: int) -> int:
     [32, 32, 32, 32, 24, 20, 18, 16]
     """
     return min(MAX_BITS, 2 * (64 // columns))
+
+
+def _leaves_in(tree: str) -> str:
+    """Say how many leaves the cuts tell that they have; what they are is read where they are used."""
+    found = re.match(r'\{"leaves":(\d{1,6})\b', tree)
+    return "" if found is None else f"; {found[1]} {'leaf' if found[1] == '1' else 'leaves'}"
 
 
 def _is_int(value: object) -> bool:
@@ -283,6 +342,8 @@ class _Parser:
         if field == "bloom_columns":
             return {field: tuple(self.names())}
         value = self.name(f"a value for {name}")
+        if field == "tree":
+            return {field: value}
         if field == "target_file_bytes":
             try:
                 return {field: parse_size(value)}

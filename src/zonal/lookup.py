@@ -51,7 +51,7 @@ class Lookup:
 
     def __init__(self, knots: Knots, *, top: int) -> None:
         self._levels = _build(knots, top)
-        self._grid = _Grid(self._levels[0].words) if len(knots.codes) else None
+        self._grid = Grid(self._levels[0].words) if len(knots.codes) else None
 
     def codes(self, words: Words, rows: int, salt: npt.NDArray[np.float64] | None = None) -> Codes:
         """Return the codes of `rows` values; `salt` (0 ≤ salt < 1 a row) moves heavy values into their room."""
@@ -90,7 +90,7 @@ class Lookup:
         return result, tied, node
 
 
-class _Grid:
+class Grid:
     """Equal cells over a sorted array: a cell names the first candidate, and few steps lead to the right one."""
 
     def __init__(self, words: U64) -> None:
@@ -107,6 +107,7 @@ class _Grid:
         self.last = len(words) - 1
 
     def last_at_or_below(self, word: U64) -> Rows:
+        """Return the last entry at or below each word, and 0 where none is."""
         word = np.clip(word, self.low, self.high)
         entry: Rows = self.before[((word - self.low) >> self.shift).view(np.int64)].astype(np.intp)
         for step in self.steps:

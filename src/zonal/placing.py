@@ -68,6 +68,8 @@ class Placement:
     partition_of_file: Ints
     file_rows: Ints
     """Rows that each file is expected to have."""
+    few_valued: tuple[str, ...] = ()
+    """Columns whose values are sent once, and of the rows their numbers."""
 
     @property
     def files(self) -> int:
@@ -181,7 +183,9 @@ def _cut(
     most = max(PIECE_BYTES / row_memory * sampled / max(rows, 1), 1.0)
     starts = [
         start + cut
-        for start, cuts in zip(file_starts.tolist(), cuts_within(ordered, file_starts, most, kind=layout.kind), strict=True)
+        for start, cuts in zip(
+            file_starts.tolist(), cuts_within(ordered, file_starts, most, kind=layout.kind), strict=True
+        )
         for cut in cuts.tolist()
     ]
     in_files = Cuts.at(ordered, file_starts)

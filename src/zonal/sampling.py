@@ -4,7 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from zonal.placing import Placement, Sample, Sizes, has_heavy_keys, plan_placeme
 from zonal.ranks import Ranks
 from zonal.rewrite import Scan, Source, Writing
 from zonal.rows import take_rows
+from zonal.worker.numbered import few_valued
 from zonal.worker.reader import Reader
 from zonal.worker.writer import sort_piece, trial_size
 
@@ -26,6 +27,8 @@ ROW_GROUPS = 1024
 """Row groups that are looked into, of the key columns alone."""
 LEAST_ROWS = 4096
 """Rows that are sampled of a partition at least, where it has as many."""
+LOOK_ROWS = 60_000
+"""Rows that predictions rest on."""
 TRIALS, TRIAL_ROWS = 4, 1_000_000
 """Row groups that are read whole, to see what their rows weigh; fewer, where they are large."""
 _THREADS = 8
@@ -43,6 +46,16 @@ class _Pick:
     rows: int
 
 
+@dataclass(frozen=True)
+class _Trial:
+    """What some rows that were sorted and written tell of all."""
+
+    row_bytes: float
+    row_memory: float
+    row_seconds: float
+    few_valued: tuple[str, ...]
+
+
 def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes]:
     """Sample, fit ranks and decide the cuts of every partition.
 
@@ -50,13 +63,28 @@ def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes
     """
     rows = expected_rows(scan)
     picks = _picks(scan)
-    sample = _draw(scan, picks, layout.columns, rows)
-    ranks = Ranks.fit(sample.data, layout.columns)
-    sizes = Sizes(rows, **_weigh(scan, writing, layout, ranks, picks))
+    sample = _draw(scan, picks, layout.columns, _shares(picks, rows))
+    ranks = Ranks.fit(sample.data, layout.curve_columns)
+    trial = _trial(scan, writing, layout, ranks, picks)
+    sizes = Sizes(rows, trial.row_bytes, trial.row_memory, trial.row_seconds)
     heavy = has_heavy_keys(layout, ranks, sample, sizes)
     if heavy:
-        sample = _draw(scan, picks, [*layout.columns, *tie_columns(scan.reading.schema, layout)], rows)
-    return plan_placement(layout, ranks, sample, sizes, ties=heavy), sizes
+        named = [*layout.columns, *tie_columns(scan.reading.schema, layout)]
+        sample = _draw(scan, picks, named, _shares(picks, rows))
+    placement = plan_placement(layout, ranks, sample, sizes, ties=heavy)
+    return replace(placement, few_valued=trial.few_valued), sizes
+
+
+def look(scan: Scan, columns: Sequence[str], rows: int = LOOK_ROWS) -> tuple[Sample, dict[int, int]]:
+    """Draw about `rows` rows of these columns, and return them with the rows that each partition has.
+
+    `columns` are named as the scan reads them. At most `ROW_GROUPS` row groups are looked into, or one a partition.
+    """
+    held = expected_rows(scan)
+    picks = _picks(scan)
+    picked = sum(pick.rows for pick in picks)
+    share = min(1.0, rows / max(picked, 1))
+    return _draw(scan, picks, columns, dict.fromkeys(held, share)), held
 
 
 def expected_rows(scan: Scan) -> dict[int, int]:
@@ -113,10 +141,9 @@ def _evenly(items: Sequence[Item], count: int) -> list[Item]:
     return [items[int((number + 0.5) * len(items) / count)] for number in range(count)]
 
 
-def _draw(scan: Scan, picks: Sequence[_Pick], columns: Sequence[str], rows: Mapping[int, int]) -> Sample:
-    """Take rows at random from the picked row groups, the same ones every time; deleted rows don't count."""
+def _draw(scan: Scan, picks: Sequence[_Pick], columns: Sequence[str], share: Mapping[int, float]) -> Sample:
+    """Take a share of each partition's picked rows at random, the same ones every time; deleted rows don't count."""
     top = list(dict.fromkeys(scan.reading.schema.names[find(scan.reading.schema, name)[0]] for name in columns))
-    share = _shares(picks, rows)
 
     def take(reader: Reader, pick: _Pick) -> tuple[pa.Table, Ints]:
         (found,) = reader.rows(pick.source, [pick.group], top)
@@ -143,7 +170,7 @@ def _shares(picks: Sequence[_Pick], rows: Mapping[int, int]) -> dict[int, float]
     return {part: min(1.0, wanted[part] / count) for part, count in picked.items()}
 
 
-def _weigh(scan: Scan, writing: Writing, layout: Layout, ranks: Ranks, picks: Sequence[_Pick]) -> dict[str, float]:
+def _trial(scan: Scan, writing: Writing, layout: Layout, ranks: Ranks, picks: Sequence[_Pick]) -> "_Trial":
     """Find out what a row takes in a new file, in memory and of time: sort some rows by their key and write them.
 
     The rows are drawn from several row groups, as those of a new file are: neighbors in an old one compress better.
@@ -166,8 +193,9 @@ def _weigh(scan: Scan, writing: Writing, layout: Layout, ranks: Ranks, picks: Se
     size = 0
     if some.num_rows:
         size = trial_size(sort_piece(key_words(some, layout, ranks), some, layout), writing, layout)
-    return {
-        "row_bytes": max(size / rows, 1e-3),
-        "row_memory": max(some.nbytes / rows, 1.0),
-        "row_seconds": (time.thread_time() - began) / max(read, 1),
-    }
+    return _Trial(
+        row_bytes=max(size / rows, 1e-3),
+        row_memory=max(some.nbytes / rows, 1.0),
+        row_seconds=(time.thread_time() - began) / max(read, 1),
+        few_valued=few_valued(some),
+    )

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from zonal.curves import hilbert, linear, morton
 from zonal.errors import LayoutError, suggestion
-from zonal.layout import KINDS, MAX_COLUMNS, most_bits
+from zonal.layout import CURVES, MAX_COLUMNS, most_bits
 from zonal.words import BLOCK_ROWS, U64
 
 Codes = npt.NDArray[np.uint32]
@@ -67,8 +67,8 @@ def _words(columns: int, bits: int) -> int:
 
 
 def _check(kind: str, columns: int, bits: int) -> None:
-    if kind not in KINDS:
-        raise LayoutError(f"Unknown curve {kind!r}. {suggestion(kind, KINDS)}")
+    if kind not in CURVES:
+        raise LayoutError(f"Unknown curve {kind!r}. {suggestion(kind, CURVES)}")
     if not 1 <= columns <= MAX_COLUMNS:
         raise LayoutError(f"A key takes 1 to {MAX_COLUMNS} columns, not {columns}.")
     if not 1 <= bits <= most_bits(columns):

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from zonal.layout import Layout
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth, TableHealth
 
@@ -38,10 +39,15 @@ def _facts(health: TableHealth) -> Iterable[tuple[str, str]]:
     if health.partitioning:
         yield "partitions", f"{health.partitions:,} by {', '.join(health.partitioning)}"
     if health.layout:
-        yield "layout", f"{health.layout}, {health.files_in_layout:,} of {health.files:,} files"
+        yield "layout", f"{layout_text(health.layout)}, {health.files_in_layout:,} of {health.files:,} files"
     if health.delete_files:
         rows = "" if health.deleted_rows is None else f", {health.deleted_rows:,} rows"
         yield "deletes", f"{health.delete_files:,} delete files apply{rows}"
+
+
+def layout_text(layout: str) -> str:
+    """Return a layout for people, without the cuts of a tree."""
+    return Layout.parse(layout).short
 
 
 def _column_table(health: TableHealth) -> Table:

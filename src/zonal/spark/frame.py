@@ -18,10 +18,10 @@ from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 from zonal.batch import SAMPLE_ROWS
 from zonal.columns import find
 from zonal.curves import to_signed
-from zonal.cuts import LARGEST, Cuts, cell_cuts
+from zonal.cuts import LARGEST, Cuts, key_cuts
 from zonal.errors import ColumnError, LayoutError, ZonalError, quoted
 from zonal.keys import key_words
-from zonal.layout import KINDS, Layout
+from zonal.layout import CURVES, Layout
 from zonal.order import stable_order
 from zonal.ranks import Ranks
 from zonal.spark.reservoir import draw, merge, read_parts
@@ -50,7 +50,7 @@ def clustered(layout: str | Layout, *, files: int) -> "Callable[[DataFrame], Dat
     with more rows than a file is spread over several ones, except rows that are equal in all columns.
     """
     if isinstance(layout, str):
-        if layout in KINDS:
+        if layout in CURVES:
             raise LayoutError(f"Say which columns to cluster by: clustered('{layout}(column, …)', files={files}).")
         layout = Layout.parse(layout)
     if not isinstance(files, int) or isinstance(files, bool) or not 1 <= files < 2**31:
@@ -183,7 +183,7 @@ def _sample(keys: "DataFrame", *, by_value: bool) -> pa.Table:
 def _plan(sample: pa.Table, layout: Layout, files: int) -> _Plan:
     """Fit ranks, and cut the sample's keys into about as many pieces as files are wanted."""
     numbered = dataclasses.replace(layout, columns=tuple(sample.column_names), bloom_columns=())
-    ranks = Ranks.fit(sample, numbered.columns)
+    ranks = Ranks.fit(sample, numbered.curve_columns)
     words = key_words(sample, numbered, ranks)
     keys = len(words)
     target = sample.num_rows / files
@@ -194,7 +194,7 @@ def _plan(sample: pa.Table, layout: Layout, files: int) -> _Plan:
         words = (*words, np.random.default_rng(0).integers(0, 2**64, sample.num_rows, np.uint64))
         order = stable_order(words)
     ordered = [word[order] for word in words]
-    cuts = Cuts.at(ordered, cell_cuts(ordered, target))
+    cuts = Cuts.at(ordered, key_cuts(layout.kind, ordered, target))
     # Read again, the ranks are without the look-up tables that the keys above needed.
     return _Plan(numbered, Ranks.from_json(ranks.to_json()), cuts, keys, ties)
 

@@ -41,7 +41,6 @@ def run_job(
 
     Of tasks that Spark repeats, the results of one attempt count; files of others stay behind in the run's folder.
     """
-    words = placement.key_count
     names = {1: "reading", 2: "reading", 3: "writing"}
 
     def tell(stage: Stage) -> None:
@@ -50,7 +49,7 @@ def run_job(
     with shipped(by_value=not is_on_this_machine(spark)), settings(spark, _SETTINGS), watch(spark, tell):
         placed = dealt(spark, splits).mapInArrow(read_step(scan.reading, scan.storage, placement), payload.COLUMNS)
         gathered = placed.repartitionById(placement.tasks, F.col("task"))
-        written = gathered.mapInArrow(write_step(scan.reading.schema, writing, placement, words), results.COLUMNS)
+        written = gathered.mapInArrow(write_step(scan.reading.schema, writing, placement), results.COLUMNS)
         try:
             told = written.toArrow()
         except Exception as error:

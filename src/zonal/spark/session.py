@@ -24,14 +24,18 @@ OLDEST = 4, 1
 
 _MOST_DRIVER_BYTES, _LEAST_DRIVER_BYTES = 4 << 30, 1 << 30
 _TAIL_LINES = 12
-_LOCAL = {
+LOCAL: Mapping[str, str] = {
     "spark.app.name": "zonal",
+    # The JVM only moves payloads: optimizing its code costs more than it saves (docs/decisions.md has the numbers).
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.shuffle.compress": "false",  # payloads are compressed already
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+"""Settings of a session on this machine, where the user says nothing else."""
 _FAR = {"spark.app.name": "zonal", "spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
 _CONNECT_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
 
@@ -208,7 +212,7 @@ def _options(here: str | None, conf: Mapping[str, str]) -> dict[str, str]:
         return {"spark.sql.session.timeZone": "UTC", **conf}
     if not is_local_master(here):
         return {**_FAR, **conf}
-    return {**_LOCAL, "spark.driver.memory": f"{_driver_bytes() >> 20}m", **conf}
+    return {**LOCAL, "spark.driver.memory": f"{_driver_bytes() >> 20}m", **conf}
 
 
 @contextmanager

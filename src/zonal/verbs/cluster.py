@@ -16,7 +16,7 @@ from zonal.choosing import choose, in_commits, still_there
 from zonal.depth import depth_of
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, quoted
 from zonal.files import Ints, Snapshot
-from zonal.layout import KINDS, Layout
+from zonal.layout import CURVES, Layout
 from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
 from zonal.predicates.sql import parse_where
@@ -338,7 +338,7 @@ def chosen_layout(
     elif isinstance(layout, Layout):
         found = layout
     else:
-        if layout in KINDS:
+        if layout in CURVES:
             raise LayoutError(
                 f"Say which columns to cluster by: --by ts,payload_id, or --layout '{layout}(ts, payload_id)'."
             )

@@ -30,6 +30,8 @@ class LeafBounds:
         values = leaf(rows, self._path)
         if isinstance(values.type, pa.BaseExtensionType):  # such as a UUID, of which `min_max` knows only the bytes
             values = pa.chunked_array([chunk.storage for chunk in values.chunks], values.type.storage_type)
+        if pa.types.is_dictionary(values.type):
+            values = pc.unique(values).dictionary_decode()
         if pa.types.is_floating(values.type):
             undefined = pc.is_nan(values)
             if nans := pc.sum(undefined).as_py() or 0:

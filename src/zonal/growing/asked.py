@@ -1,0 +1,151 @@
+"""What is learned from: a bounded number of queries as unions of boxes, and synthetic ones of the same shapes."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from zonal.boxes import NULL, Boxes, Coded
+from zonal.conjunctions import ANY, IS_NULL, NOT_NULL, RANGE
+from zonal.files import Ints
+
+FAR = 2**29
+"""Beyond every code. Codes are doubled, so that the place between two of them is a whole number as well."""
+MAX_ASKED_COLUMNS = 32
+HEAVIEST, OTHERS, SYNTHETIC = 500, 100, 100
+"""Queries that are learned from: the heaviest, some of the others that stand for all of them, and synthetic ones."""
+MAX_BOXES = 2000
+
+Numbers = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Queries that leave something unread, as unions of boxes over the columns that they filter."""
+
+    columns: tuple[int, ...]
+    """Numbers of the columns that have a condition, the heaviest first."""
+    low: npt.NDArray[np.float32]
+    """A row a box; codes, or halves between them."""
+    high: npt.NDArray[np.float32]
+    null: npt.NDArray[np.int8]
+    query: Ints
+    """The query of each box, ascending; every query has a box."""
+    weight: npt.NDArray[np.float64]
+    """Of each query; they sum up to one."""
+
+    @cached_property
+    def spans(self) -> npt.NDArray[np.int64]:
+        """Of each column, from which code on and up to which one each box wants rows: where a cut would part it off."""
+        begin = np.where(self.null == RANGE, np.maximum(np.ceil(self.low), 0), np.where(self.null == NOT_NULL, 0, NULL))
+        end = np.where(self.null == RANGE, np.minimum(np.floor(self.high) + 1, FAR), FAR)
+        end[self.null == IS_NULL] = 0
+        return np.ascontiguousarray(np.stack([begin, end]).transpose(2, 0, 1)).astype(np.int64)
+
+    @cached_property
+    def box_weight(self) -> npt.NDArray[np.float64]:
+        """A query's weight, shared by its boxes."""
+        weight: npt.NDArray[np.float64] = (self.weight / np.bincount(self.query, minlength=len(self.weight)))[
+            self.query
+        ]
+        return weight
+
+
+def asked_of(
+    coded: Coded, boxes: Boxes, weights: npt.NDArray[np.float64], synthetic: float, rng: np.random.Generator
+) -> Asked:
+    """Take the queries that filter anything, bounded in number, and blend in synthetic ones."""
+    filtering = np.unique(boxes.query)
+    everything = np.unique(boxes.query[(boxes.null == ANY).all(axis=1)])
+    queries = np.setdiff1d(filtering, everything)
+    queries = queries[weights[queries] > 0]
+    queries, weight = _bounded(queries, weights[queries], rng)
+    chosen = _some_boxes(boxes.query, queries)
+    low, high, null = boxes.low[chosen], boxes.high[chosen], boxes.null[chosen]
+    query = np.searchsorted(queries, boxes.query[chosen])
+    importance = np.array([weight[np.unique(query[null[:, column] != ANY])].sum() for column in range(null.shape[1])])
+    columns = [int(column) for column in np.argsort(-importance, kind="stable") if importance[column] > 0]
+    columns = columns[:MAX_ASKED_COLUMNS]
+    asked = Asked(tuple(columns), low[:, columns], high[:, columns], null[:, columns], query, weight)
+    return _blended(coded, asked, synthetic, rng) if len(queries) and synthetic > 0 and len(coded) else asked
+
+
+def _some_boxes(query: Ints, queries: Ints) -> Ints:
+    """Return the boxes of these queries; of those with very many, boxes at even distances that stand for all."""
+    chosen = np.flatnonzero(np.isin(query, queries))
+    if len(chosen) <= MAX_BOXES:
+        return chosen
+    most = max(1, MAX_BOXES // len(queries))
+    starts = np.searchsorted(query[chosen], queries)
+    counts = np.diff(starts, append=len(chosen))
+    kept = [
+        start + np.unique((np.arange(min(count, most)) + 0.5) * count / min(count, most)).astype(np.int64)
+        for start, count in zip(starts.tolist(), counts.tolist(), strict=True)
+    ]
+    some: Ints = chosen[np.concatenate(kept)]
+    return some
+
+
+def _bounded(
+    queries: Ints, weight: npt.NDArray[np.float64], rng: np.random.Generator
+) -> tuple[Ints, npt.NDArray[np.float64]]:
+    """Keep the heaviest queries, and of the others some that share their weight; weights sum up to one."""
+    if len(queries) > HEAVIEST + OTHERS:
+        order = np.argsort(-weight, kind="stable")
+        rest = order[HEAVIEST:]
+        some = np.unique(rng.choice(rest, OTHERS, p=weight[rest] / weight[rest].sum()))
+        shared = weight[some] * (weight[rest].sum() / weight[some].sum())
+        kept = np.concatenate([order[:HEAVIEST], some])
+        weight = np.concatenate([weight[order[:HEAVIEST]], shared])
+        queries = queries[kept]
+        by_number = np.argsort(queries)
+        queries, weight = queries[by_number], weight[by_number]
+    return queries, weight / max(weight.sum(), 1e-300)
+
+
+def _blended(coded: Coded, asked: Asked, share: float, rng: np.random.Generator) -> Asked:
+    """Add queries of the same shapes at random places: as wide as the real ones, in shares of the rows."""
+    source = rng.choice(len(asked.weight), SYNTHETIC, p=asked.weight)
+    first = np.searchsorted(asked.query, source)
+    count = np.searchsorted(asked.query, source, side="right") - first
+    box = first + (rng.random(SYNTHETIC) * count).astype(np.int64)
+    low, high, null = asked.low[box].copy(), asked.high[box].copy(), asked.null[box]
+    for number, column in enumerate(asked.columns):
+        codes = np.sort(coded.codes[:, column])
+        codes = codes[np.searchsorted(codes, 0) :]
+        moved = np.flatnonzero(null[:, number] == RANGE)
+        if len(codes) and len(moved):
+            low[moved, number], high[moved, number] = _moved(codes, low[moved, number], high[moved, number], rng)
+    extra = share / (1 - share) if share < 1 else 1e6
+    weight = np.concatenate([asked.weight, np.full(SYNTHETIC, extra / SYNTHETIC)])
+    return Asked(
+        asked.columns,
+        np.concatenate([asked.low, low]),
+        np.concatenate([asked.high, high]),
+        np.concatenate([asked.null, null]),
+        np.concatenate([asked.query, len(asked.weight) + np.arange(SYNTHETIC)]),
+        weight / weight.sum(),
+    )
+
+
+def _moved(
+    codes: Numbers, low: npt.NDArray[np.float32], high: npt.NDArray[np.float32], rng: np.random.Generator
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Move ranges to where they hold about as many rows; one value becomes that of another row."""
+    rows = len(codes)
+    first = np.searchsorted(codes, low)
+    width = np.searchsorted(codes, high, side="right") - first
+    start = (rng.random(len(low)) * (rows - width + 1)).astype(np.int64)
+    bounded = np.isfinite(low) & np.isfinite(high)
+    stretch = np.exp2(rng.uniform(-1, 1, len(low)))  # a range without an end stays one, and gets longer or shorter
+    width = np.where(bounded, width, np.minimum(width * stretch, rows).astype(np.int64))
+    start = np.where(bounded, start, np.where(np.isfinite(low), rows - width, 0))
+    one = bounded & (np.ceil(low) >= np.floor(high))
+    value = codes[rng.integers(0, rows, len(low))]
+    new_low = np.where(one, value, codes[np.clip(start, 0, rows - 1)])
+    new_high = np.where(one, value, codes[np.clip(start + width - 1, 0, rows - 1)])
+    return (
+        np.where(np.isfinite(low), new_low, -np.inf).astype(np.float32),
+        np.where(np.isfinite(high), np.maximum(new_high, new_low), np.inf).astype(np.float32),
+    )

@@ -1,0 +1,224 @@
+"""From a sample to what queries would read: cut the sample into files as a rewrite does, and ask the queries of them.
+
+A file's sampled rows span less than all its rows. Boxes are therefore widened (`boxes.units_of`), and what is still
+missing is told by a second look with half of the rows: the share that queries read grows with the rows a file that are
+looked at, m, as share(∞) - c·m^-a, so the step from m/2 to m tells the rest. Measured: docs/decisions.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zonal.boxes import Coded, Floats, meets, units_of
+from zonal.cuts import LARGEST, MORE, key_cuts
+from zonal.files import Ints
+from zonal.keys import key_words, tie_columns, tie_word
+from zonal.layout import TREE, Layout
+from zonal.order import stable_order
+from zonal.ranks import Ranks
+from zonal.simulate.trial import Shares, Trial
+from zonal.tree import tree_of
+from zonal.words import U64
+
+LEAST_ROWS = 30
+"""Sampled rows that a file needs; with fewer, fewer files are simulated, and the law of their number goes on."""
+_GROWTH = 0.62
+"""a in the law above."""
+_SIZES = 4
+"""Numbers of files that an extrapolation rests on, each twice the last."""
+_DRAWS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What each query reads, as a share of the table's bytes."""
+
+    files: int
+    shares: Shares
+    """With whole files skipped."""
+    row_group_shares: Shares
+    """With row groups skipped, too."""
+    mean: float
+    """Over the queries, by weight."""
+    low: float
+    """Nine of ten times the mean over as many queries of this kind lies from `low` …"""
+    high: float
+    """… to `high`."""
+    extrapolated: bool = False
+    """Whether the sample was too small for so many files."""
+
+    @classmethod
+    def of(
+        cls,
+        files: int,
+        shares: Shares,
+        row_group_shares: Shares,
+        weights: Shares,
+        *,
+        extrapolated: bool = False,
+        seed: int = 0,
+    ) -> "Prediction":
+        """Draw the queries again and again to see what their mean depends on."""
+        weights = weights / max(float(weights.sum()), 1e-300)
+        mean = float(shares @ weights)
+        low = high = mean
+        if len(shares) > 1:
+            drawn = np.random.default_rng(seed).integers(0, len(shares), (_DRAWS, len(shares)))
+            of_draw = weights[drawn]
+            means = (shares[drawn] * of_draw).sum(axis=1) / np.maximum(of_draw.sum(axis=1), 1e-300)
+            low, high = (float(limit) for limit in np.quantile(means, (0.05, 0.95)))
+        return cls(files, shares, row_group_shares, mean, min(low, mean), max(high, mean), extrapolated)
+
+
+def predict(trial: Trial, layout: Layout, *, seed: int = 0) -> Prediction:
+    """Predict what the trial's queries read of the table under a layout."""
+    keys = _Keys.of(trial, layout, seed)
+    files = trial.files_of(layout)
+    shares, count, extrapolated = _shares_at(trial, keys, files, seed)
+    groups = {
+        part: max(files[part], round(rows / layout.row_group_rows)) for part, rows in trial.partition_rows.items()
+    }
+    inside = shares
+    if sum(groups.values()) > sum(files.values()):
+        inside = np.minimum(shares, _shares_at(trial, keys, groups, seed)[0])
+    return Prediction.of(count, shares, inside, trial.weights, extrapolated=extrapolated, seed=seed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Keys:
+    """The sample in the order of a layout's keys, partition by partition."""
+
+    layout: Layout
+    order: Ints
+    words: tuple[U64, ...]
+    """In this order."""
+    starts: Mapping[int, tuple[int, int]]
+    """Where each partition of the sample begins and ends."""
+
+    @classmethod
+    def of(cls, trial: Trial, layout: Layout, seed: int) -> "_Keys":
+        data, partition = trial.rows.data, trial.rows.partition
+        ranks = Ranks({name: trial.ranks[name] for name in layout.curve_columns if name in trial.ranks})
+        if missing := [name for name in layout.curve_columns if name not in ranks]:
+            ranks = Ranks({**ranks, **Ranks.fit(data, missing)})
+        words = key_words(data, layout, ranks)
+        parts = () if not len(partition) or partition.min() == partition.max() else (partition.astype(np.uint64),)
+        order = stable_order((*parts, *words))
+        if _is_heavy(trial, layout, [word[order] for word in (*parts, *words)]):
+            row_hash = np.random.default_rng(seed).integers(0, 2**32, len(partition), np.uint32)
+            words = (*words, tie_word(data, Ranks.fit(data, tie_columns(data.schema, layout)), row_hash))
+            order = stable_order((*parts, *words))
+        numbers, firsts = np.unique(partition[order], return_index=True)
+        ends = np.append(firsts, len(order))[1:]
+        places = {int(part): (int(a), int(b)) for part, a, b in zip(numbers, firsts, ends, strict=True)}
+        return cls(layout, order, tuple(word[order] for word in words), places)
+
+    def cut(self, files: Mapping[int, int]) -> Ints:
+        """Return where each file begins: cut as a rewrite cuts."""
+        layout = self.layout
+        more = 1.0 if layout.kind == "linear" or len(layout.columns) == 1 else MORE
+        found: list[Ints] = []
+        for part, (start, end) in self.starts.items():
+            if files.get(part, 1) <= 1:
+                found.append(np.array([start], np.int64))
+                continue
+            words = [word[start:end] for word in self.words]
+            found.append(start + key_cuts(layout.kind, words, (end - start) / files[part], more=more))
+        return np.concatenate([np.zeros(0, np.int64), *found])
+
+    def clip(self, starts: Ints, coded: Coded) -> tuple[Floats | None, Floats | None]:
+        """Return the limits of each file's box that the cuts of a tree set."""
+        if self.layout.kind != TREE or not len(starts):
+            return None, None
+        path = self.words[0]
+        last = np.append(starts[1:], len(path)) - 1
+        return tree_of(self.layout).clip(path[starts], path[last], coded.columns, coded.points)
+
+
+def _is_heavy(trial: Trial, layout: Layout, words: Sequence[U64]) -> bool:
+    """Tell whether one key has more rows than a file: a rewrite then tells its rows apart by other columns.
+
+    `words` are sorted.
+    """
+    rows = len(words[0])
+    if not rows:
+        return False
+    new = np.logical_or.reduce([word[1:] != word[:-1] for word in words])
+    heaviest = np.diff(np.flatnonzero(np.concatenate([[True], new, [True]]))).max()
+    files = trial.total_rows * trial.row_bytes / layout.target_file_bytes
+    return bool(heaviest * files > LARGEST * rows)
+
+
+def _shares_at(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tuple[Shares, int, bool]:
+    """Return each query's share with so many files, how many there are, and whether they were too many to simulate."""
+    wanted, sampled = sum(files.values()), len(keys.order)
+    most = max(sampled // LEAST_ROWS, 1)
+    if wanted <= most or all(count == 1 for count in files.values()):
+        shares, count = _look(trial, keys, files, seed)
+        return shares, count, False
+    tried: list[tuple[int, Shares]] = []
+    for halvings in range(_SIZES):
+        scale = most / wanted / 2**halvings
+        fewer = {part: max(1, round(count * scale)) for part, count in files.items()}
+        tried.append(_look(trial, keys, fewer, seed)[::-1])
+        if max(fewer.values()) == 1:
+            break
+    return _extrapolated(trial, tried, wanted), wanted, True
+
+
+def _extrapolated(trial: Trial, tried: Sequence[tuple[int, Shares]], files: int) -> Shares:
+    """Follow share(n) = floor + c·n^-a to a larger number of files; the floor is what a query matches.
+
+    Each query has an a of its own: more files don't help one that filters no column of the layout.
+    """
+    count, shares = tried[0]
+    floor = np.minimum(trial.floor, shares)
+    sizes = np.log([float(number) for number, _ in tried])
+    sizes -= sizes.mean()
+    above = np.log([np.maximum(each - floor, 1e-9) for _, each in tried])
+    slopes = np.clip(sizes @ above / max(float(sizes @ sizes), 1e-9), -1.0, 0.0)
+    return np.asarray(floor + (shares - floor) * (files / count) ** slopes, np.float64)
+
+
+def _look(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tuple[Shares, int]:
+    """Return each query's share of the bytes with these files, corrected for what the sample doesn't show."""
+    starts = keys.cut(files)
+    if not len(starts):
+        return np.ones(trial.boxes.queries), sum(files.values())
+    sizes = np.diff(starts, append=len(keys.order))
+    weight = np.add.reduceat(trial.row_weights[keys.order], starts)
+    weight /= max(float(weight.sum()), 1e-300)
+    limits = keys.clip(starts, trial.coded)
+    partition = trial.rows.partition[keys.order[starts]]
+
+    def share(order: Ints, begins: Ints) -> Shares:
+        unseen = 1.0 - len(order) / max(trial.total_rows, len(order))
+        units = units_of(trial.coded, order, begins, widen=unseen, clip_low=limits[0], clip_high=limits[1])
+        met = meets(units, trial.boxes)
+        if trial.in_partition is not None:
+            met = met & trial.in_partition[partition]
+        return np.asarray(weight @ met, np.float64)
+
+    whole = share(keys.order, starts)
+    seen = len(keys.order) / max(trial.total_rows, len(keys.order))
+    if seen == 1.0:
+        return whole, len(starts)
+    half = np.mean([share(*hand) for hand in _halves(keys.order, starts, sizes, seed)], axis=0)
+    step = 2.0**-_GROWTH
+    missing = (whole - half) * step / (1 - step) * (1 - seen**_GROWTH)
+    return np.clip(whole + missing, np.minimum(trial.floor, whole), 1.0), len(starts)
+
+
+def _halves(order: Ints, starts: Ints, sizes: Ints, seed: int) -> list[tuple[Ints, Ints]]:
+    """Deal the rows of each file to two hands, at random; the row of a file that has only one goes to both."""
+    file = np.repeat(np.arange(len(starts)), sizes)
+    mixed = order[np.lexsort((np.random.default_rng(seed).random(len(order)), file))]
+    place = np.arange(len(order)) - starts[file]
+    found = []
+    for hand in range(2):
+        kept = (place % 2 == hand) | (sizes[file] == 1)
+        found.append(
+            (mixed[kept], np.concatenate([[0], np.cumsum(np.add.reduceat(kept.astype(np.int64), starts))[:-1]]))
+        )
+    return found

@@ -1,0 +1,66 @@
+"""What queries read of a table as it is, from its own metadata: exact, and the measure of every candidate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zonal.files import Ints, LazyBounds, Snapshot
+from zonal.predicates.bound import Bound
+from zonal.pruning import FileIndex
+from zonal.simulate.predicting import Prediction
+from zonal.simulate.trial import Shares
+from zonal.skipping import Mask, columns_of
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """What the table's files and its partitions skip today."""
+
+    current: Prediction
+    """With partition values and the files' own bounds."""
+    partition_only: Prediction
+    """With partition values alone: what a table without order inside of its partitions skips."""
+    in_partition: Mask
+    """A row a partition and a column a query: whether the partition might hold what the query needs."""
+
+
+def standing(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Shares) -> Standing:
+    """Ask every query of the table's files."""
+    files, index = snapshot.files, FileIndex(snapshot)
+    names = dict.fromkeys(name for bound in bounds for name in columns_of(bound))
+    for told in (files.bounds, files.partition_bounds):
+        if isinstance(told, LazyBounds):
+            told.load(names)
+    total = max(int(files.sizes.sum()), 1)
+    kept, inside = np.zeros(len(bounds)), np.zeros(len(bounds))
+    in_partition = np.zeros((int(files.partition.max(initial=-1)) + 1, len(bounds)), np.bool_)
+    for query, bound in enumerate(bounds):
+        pruned = index.prune(bound)
+        kept[query] = files.sizes[pruned.kept].sum() / total
+        inside[query] = files.sizes[pruned.in_partitions].sum() / total
+        in_partition[files.partition[pruned.in_partitions], query] = True
+    weight = np.asarray(weights, np.float64)
+    return Standing(
+        Prediction.of(len(files), kept, kept, weight), Prediction.of(len(files), inside, inside, weight), in_partition
+    )
+
+
+def current(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Shares) -> Prediction:
+    """Return what queries read of the table as it is."""
+    return standing(snapshot, bounds, weights).current
+
+
+def partition_only(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Shares) -> Prediction:
+    """Return what queries would read if files were skipped by partition values alone."""
+    return standing(snapshot, bounds, weights).partition_only
+
+
+def regressions(before: Prediction, after: Prediction, *, least: float = 0.01, factor: float = 1.15) -> Ints:
+    """Return the queries that read clearly more than before, those that lose most first.
+
+    `least` is a share of the table and `factor` the prediction's error: differences below them tell nothing.
+    """
+    more = after.shares - before.shares
+    worse = np.flatnonzero((more > least) & (after.shares > factor * before.shares))
+    return worse[np.argsort(-more[worse], kind="stable")]

@@ -1,0 +1,121 @@
+"""What candidates are tried on: a sample of the rows in code space, and the queries as boxes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from zonal.boxes import Boxes, Coded, Units, boxes_of, code, literal_columns, meets
+from zonal.columns import find, leaf_type, leaves
+from zonal.files import Ints
+from zonal.layout import Layout
+from zonal.predicates.bound import Bound
+from zonal.ranks import Ranks
+from zonal.skipping import Mask
+from zonal.words import family_of
+
+Shares = npt.NDArray[np.float64]
+
+MAX_COLUMNS = 32
+_FLOOR_ROWS = 16_384
+"""Rows of the sample that tell what share of the rows a query matches."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Sampled rows, with the partition of each; within a partition all rows count the same."""
+
+    data: pa.Table
+    partition: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A sample and queries, ready for any number of candidates."""
+
+    rows: Rows
+    coded: Coded
+    boxes: Boxes
+    weights: Shares
+    """Of the queries; their sum is 1."""
+    partition_rows: Mapping[int, int]
+    """The table's rows in each partition."""
+    row_bytes: float
+    """Bytes that a row takes in a file."""
+    in_partition: Mask | None = None
+    """A row a partition (by number) and a column a query: whether partition values let the query need it."""
+
+    @property
+    def total_rows(self) -> int:
+        """Count the rows of the table."""
+        return sum(self.partition_rows.values())
+
+    def files_of(self, layout: Layout) -> dict[int, int]:
+        """Return how many files of the layout's target size each partition has."""
+        size = self.row_bytes / layout.target_file_bytes
+        return {part: max(1, round(rows * size)) for part, rows in self.partition_rows.items()}
+
+    @cached_property
+    def ranks(self) -> Ranks:
+        """The ranks of all columns, which candidates share."""
+        return Ranks.fit(self.rows.data, self.coded.columns)
+
+    @cached_property
+    def floor(self) -> Shares:
+        """The share of the rows that each query matches: no layout lets it read less."""
+        count = min(_FLOOR_ROWS, len(self.coded))
+        if not count:
+            return np.zeros(self.boxes.queries)
+        chosen = np.arange(count) * len(self.coded) // count
+        codes = self.coded.codes[chosen].astype(np.float32)
+        null = codes < 0
+        low, high = np.where(null, np.float32(np.inf), codes), np.where(null, np.float32(-np.inf), codes)
+        found = meets(Units(low, high, null, null, np.ones(count, np.int64)), self.boxes)
+        weight = self.row_weights[chosen]
+        share: Shares = weight @ found / weight.sum()
+        return share
+
+    @cached_property
+    def row_weights(self) -> Shares:
+        """How many of the table's rows each row of the sample stands for."""
+        numbers, place, sampled = np.unique(self.rows.partition, return_inverse=True, return_counts=True)
+        rows = np.array([self.partition_rows.get(int(number), 0) for number in numbers], np.float64)
+        weights: Shares = (rows / sampled)[place]
+        return weights
+
+
+def trial_of(
+    rows: Rows,
+    bounds: Sequence[Bound],
+    weights: Sequence[float],
+    *,
+    partition_rows: Mapping[int, int],
+    row_bytes: float,
+    in_partition: Mask | None = None,
+) -> Trial:
+    """Prepare a sample of the table for candidates.
+
+    Only the sample's columns that rows can be ordered by count, and no more than 32 of them, those of the most weight.
+    """
+    weight = np.asarray(weights, np.float64)
+    coded = code(rows.data, filtered_columns(bounds, weight, rows.data.schema)[:MAX_COLUMNS])
+    total = weight.sum()
+    return Trial(
+        rows,
+        coded,
+        boxes_of(bounds, coded),
+        weight / total if total > 0 else weight,
+        dict(partition_rows),
+        row_bytes,
+        in_partition,
+    )
+
+
+def filtered_columns(bounds: Sequence[Bound], weights: Sequence[float] | Shares, schema: pa.Schema) -> list[str]:
+    """Name the columns of the schema that queries filter and rows can be ordered by, those of the most weight first."""
+    known = set(leaves(schema)) | set(schema.names)
+    named = [name for name in literal_columns(bounds, [float(weight) for weight in weights]) if name in known]
+    return [name for name in named if family_of(leaf_type(schema, find(schema, name))) not in (None, "null")]
