@@ -10,6 +10,7 @@ from zonal.ranks import Ranks
 if TYPE_CHECKING:
     from zonal.spark.frame import clustered
     from zonal.tables.opening import open_table
+    from zonal.verbs.advise import advise
     from zonal.verbs.cluster import cluster
     from zonal.verbs.explain import explain, prune
     from zonal.verbs.read import read
@@ -24,6 +25,7 @@ __all__ = [
     "ZonalAdvice",
     "ZonalError",
     "__version__",
+    "advise",
     "cluster",
     "cluster_batch",
     "clustered",
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 _LATER = {
+    "advise": "zonal.verbs.advise",
     "cluster": "zonal.verbs.cluster",
     "clustered": "zonal.spark.frame",
     "explain": "zonal.verbs.explain",

@@ -1,8 +1,6 @@
 """The command line: `zonal VERB …`. Verbs live in their own modules; here they get their options and their errors."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from datetime import timezone as zones
 from enum import Enum
@@ -11,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from zonal import __version__
 from zonal.errors import ZonalError, quoted
+from zonal.report.bars import footer_bar, rewrite_bar, step_bar
 
 if TYPE_CHECKING:
     from zonal.tables.table import Table
-    from zonal.verbs.cluster import Step
 
 UTC = zones.utc
 
@@ -99,6 +96,21 @@ Storage = Annotated[
     ),
 ]
 OutputAs = Annotated[Output, typer.Option("--output", help="What to print.")]
+Dialect = Annotated[str | None, typer.Option(help="SQL dialect: spark, trino, duckdb …", show_default=False)]
+LogDialect = Annotated[
+    str | None, typer.Option("--dialect", help="SQL dialect of the logs.", show_default="the one that reads most")
+]
+LogNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="Name of the table in the logs, besides its own; may be repeated.",
+        show_default=False,
+    ),
+]
+MOST_VIEW_BYTES = 2_000_000
+LOGS = "A log of queries (.sql, .jsonl, .csv, .parquet, Spark event log) or a folder of them; may be repeated."
 
 
 @app.command()
@@ -116,7 +128,7 @@ def show(
     from zonal.report.text import print_health  # noqa: PLC0415
     from zonal.verbs.show import show as measure  # noqa: PLC0415
 
-    with _progress("reading the table's metadata") as step:
+    with footer_bar("reading the table's metadata") as step:
         health = measure(_open(table, catalog, storage_option), columns=_names(columns), progress=step)
     if output is Output.json:
         typer.echo(to_json(health))
@@ -132,7 +144,7 @@ def explain(
     read_as: Annotated[
         str | None, typer.Option("--as", help="The table's name in a query that reads several.", show_default=False)
     ] = None,
-    dialect: Annotated[str | None, typer.Option(help="SQL dialect: spark, trino, duckdb …", show_default=False)] = None,
+    dialect: Dialect = None,
     timezone: Annotated[str, typer.Option(help="Time zone of the session that runs the query.")] = "UTC",
     now: Annotated[datetime | None, typer.Option(help="What current_timestamp is, in UTC.", show_default="now")] = None,
     files: Annotated[bool, typer.Option("--files", help="List the files that are read.")] = False,
@@ -152,7 +164,7 @@ def explain(
     from zonal.report.text import print_explanation  # noqa: PLC0415
     from zonal.verbs.explain import explain as look  # noqa: PLC0415 - `zonal --help` stays fast
 
-    with _progress("reading the table's metadata") as step:
+    with footer_bar("reading the table's metadata") as step:
         found = look(
             _open(table, catalog, storage_option), where=where, sql=sql, read_as=read_as, dialect=dialect,
             timezone=timezone, now=None if now is None else now.replace(tzinfo=UTC), footers=footers, bloom=bloom,
@@ -165,6 +177,71 @@ def explain(
 
 
 @app.command()
+def advise(
+    table: TableName,
+    queries: Annotated[list[str], typer.Option("--queries", metavar="LOG", help=LOGS, show_default=False)],
+    name: LogNames = None,
+    dialect: LogDialect = None,
+    timezone: Annotated[str, typer.Option(help="Time zone of the sessions that ran the queries.")] = "UTC",
+    view: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--view", metavar="NAME=FILE.sql", help="A view that queries read; may be repeated.", show_default=False
+        ),
+    ] = None,
+    target_file_size: Annotated[
+        str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="128MiB")
+    ] = None,
+    half_life: Annotated[
+        float | None,
+        typer.Option(metavar="DAYS", help="Days after which a query counts half.", show_default="all count the same"),
+    ] = None,
+    cap: Annotated[float, typer.Option(metavar="SHARE", help="The most that one query may weigh of all.")] = 0.2,
+    scan_price: Annotated[float, typer.Option(metavar="DOLLARS", help="Price of a TB that queries read.")] = 5.0,
+    core_hour_price: Annotated[float, typer.Option(metavar="DOLLARS", help="Price of a core-hour.")] = 0.05,
+    storage_price: Annotated[float, typer.Option(metavar="DOLLARS", help="Price of a GB stored for a month.")] = 0.023,
+    keep_days: Annotated[float, typer.Option(metavar="DAYS", help="Days for which replaced files are kept.")] = 7.0,
+    per_day: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="Scans of the table a day.", show_default="as in the logs")
+    ] = None,
+    hide_literals: Annotated[
+        bool, typer.Option("--hide-literals", help="Print no values that queries compare with.")
+    ] = False,
+    sample_rows: Annotated[int, typer.Option(metavar="NUMBER", help="Rows to look at.")] = 60_000,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    catalog: Catalog = None,
+    storage_option: Storage = None,
+    output: OutputAs = Output.text,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write a page, too.", show_default=False)
+    ] = None,
+) -> None:
+    """Say which layout lets the queries of a log read least, what it costs, and whether it is worth it."""
+    from zonal.report.advice import print_advice  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.command import Given  # noqa: PLC0415
+    from zonal.report.html import advice_page  # noqa: PLC0415
+    from zonal.report.jsonform import to_json  # noqa: PLC0415
+    from zonal.verbs.advise import advise as learn  # noqa: PLC0415
+
+    _check_report(report)
+    options = _pairs("--storage-option", storage_option)
+    with step_bar() as progress:
+        advice = learn(
+            table, queries=queries, names=name or (), dialect=dialect, timezone=timezone, views=_views(view),
+            target_file_size=target_file_size, half_life_days=half_life, cap=cap, scan_price=scan_price,
+            core_hour_price=core_hour_price, storage_price=storage_price, keep_days=keep_days, per_day=per_day,
+            hide_literals=hide_literals, sample_rows=sample_rows, seed=seed, catalog=catalog, storage_options=options,
+            progress=progress,
+        )  # fmt: skip
+    given = Given(table, tuple(queries), tuple(name or ()), dialect, catalog, tuple(options))
+    if report is not None:
+        _write_report(report, advice_page(advice, given))
+    typer.echo(to_json(advice)) if output is Output.json else print_advice(Console(), advice, given)
+    if advice.verdict == "unknown":
+        raise typer.Exit(1)
+
+
+@app.command()
 def cluster(
     table: TableName,
     by: Annotated[
@@ -174,9 +251,20 @@ def cluster(
     layout: Annotated[
         str | None,
         typer.Option(
-            help="zorder, hilbert or linear; or a whole layout, as in 'zorder(ts, id)'.", show_default="zorder"
+            help="zorder, hilbert or linear; a whole layout, as in 'zorder(ts, id)'; or, learned from --queries, tree "
+            "or auto (what advise says).",
+            show_default="zorder",
         ),
     ] = None,
+    queries: Annotated[
+        list[str] | None, typer.Option("--queries", metavar="LOG", help=LOGS, show_default=False)
+    ] = None,
+    name: LogNames = None,
+    dialect: LogDialect = None,
+    hide_literals: Annotated[
+        bool,
+        typer.Option("--hide-literals", help="Print no cuts of a tree: they are values that queries compare with."),
+    ] = False,
     target_file_size: Annotated[
         str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="128MiB")
     ] = None,
@@ -207,25 +295,32 @@ def cluster(
 ) -> None:
     """Rewrite a table on Spark so that queries skip most of its files, and commit the new files atomically."""
     from zonal.report.clustering import print_clustering, print_plan  # noqa: PLC0415 - `zonal --help` stays fast
-    from zonal.report.jsonform import to_json  # noqa: PLC0415
+    from zonal.report.jsonform import to_json, without_cuts  # noqa: PLC0415
     from zonal.verbs import cluster as verb  # noqa: PLC0415
 
     options: dict[str, Any] = {
         "by": _names(by), "layout": layout, "target_file_size": target_file_size, "where": where, "full": full,
-        "max_bytes": max_bytes, "commit_every": commit_every, "catalog": catalog,
+        "max_bytes": max_bytes, "commit_every": commit_every, "queries": queries or None, "names": name or (),
+        "dialect": dialect, "catalog": catalog,
         "storage_options": _pairs("--storage-option", storage_option),
     }  # fmt: skip
+    if (name or dialect is not None) and not queries:
+        raise ZonalError("--name and --dialect tell how to read --queries: give a log, or leave them out.")
     if dry_run:
         if into is not None:
             raise ZonalError("--dry-run tells what a rewrite in place would do: leave out --into.")
         plan = verb.plan_clustering(table, **options)
-        typer.echo(to_json(plan)) if output is Output.json else print_plan(Console(), plan)
+        typer.echo(to_json(without_cuts(plan) if hide_literals else plan)) if output is Output.json else print_plan(
+            Console(), plan
+        )
         return
-    with _steps() as progress:
+    with rewrite_bar() as progress:
         done = verb.cluster(
             table, **options, into=into, master=master, remote=remote, conf=_pairs("--conf", conf), progress=progress
         )
-    typer.echo(to_json(done)) if output is Output.json else print_clustering(Console(), done)
+    typer.echo(to_json(without_cuts(done) if hide_literals else done)) if output is Output.json else print_clustering(
+        Console(), done
+    )
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -245,37 +340,41 @@ def _pairs(option: str, values: list[str] | None) -> dict[str, str]:
     return dict(value.split("=", 1) for value in values or [])
 
 
-@contextmanager
-def _steps() -> "Iterator[Callable[[Step], None] | None]":
-    """Show a bar of the steps of a rewrite, with the time that is left, on a terminal only."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
+def _views(values: list[str] | None) -> dict[str, str]:
+    """Read the queries of views from their files."""
+    found = {}
+    for name, path in _pairs("--view", values).items():
+        try:
+            with Path(path).open("rb") as file:
+                data = file.read(MOST_VIEW_BYTES + 1)
+            found[name] = data.decode()
+        except OSError as error:
+            raise ZonalError(
+                f"The view {quoted(name)} can't be read from {quoted(path, limit=300)}: {error.strerror}."
+            ) from None
+        except ValueError:
+            raise ZonalError(f"The view {quoted(name)} is not text in UTF-8: {quoted(path, limit=300)}.") from None
+        if len(data) > MOST_VIEW_BYTES:
+            raise ZonalError(f"The view {quoted(name)} has more than {MOST_VIEW_BYTES:,} bytes: give its SELECT alone.")
+    return found
+
+
+def _check_report(path: Path | None) -> None:
+    """Refuse a page that can't be written before the work begins."""
+    if path is None:
         return
-    from zonal.report.text import size_text  # noqa: PLC0415
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def report(step: "Step") -> None:
-            where = f"commit {step.commit} of {step.commits}: " if step.commits > 1 else ""
-            what = f" {step.rows:,} rows, {size_text(step.bytes)}" if step.total else ""
-            bar.update(task, description=where + step.name + what, completed=step.done, total=step.total or None)
-
-        yield report
+    if path.suffix.casefold() not in (".html", ".htm"):
+        raise ZonalError(f"--report {quoted(str(path), limit=300)} is no name of a page: let it end in .html.")
+    if path.is_dir() or not path.parent.is_dir():
+        what = "is a folder" if path.is_dir() else "lies in a folder that doesn't exist"
+        raise ZonalError(f"--report {quoted(str(path), limit=300)} {what}.")
 
 
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar while something long runs, on a terminal only and apart from the results."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, description="reading footers", completed=done, total=total)
+def _write_report(path: Path, page: str) -> None:
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ZonalError(f"{quoted(str(path), limit=300)} can't be written: {error.strerror}.") from None
 
 
 def main() -> None:

@@ -31,6 +31,8 @@ LOOK_ROWS = 60_000
 """Rows that predictions rest on."""
 TRIALS, TRIAL_ROWS = 4, 1_000_000
 """Row groups that are read whole, to see what their rows weigh; fewer, where they are large."""
+OVERHEAD = 2.0
+"""Time of a rewrite on Spark as a multiple of reading, sorting and writing alone: payloads, shuffle, workers."""
 _THREADS = 8
 
 Item = TypeVar("Item")

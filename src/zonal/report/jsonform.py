@@ -1,17 +1,31 @@
 """Results as JSON."""
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 
+from zonal.advising.advice import Advice, Candidate
+from zonal.layout import Layout
+from zonal.report.text import layout_text
+from zonal.verbs.cluster import Clustering, ClusteringPlan
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth
 
+Result = TypeVar("Result", Clustering, ClusteringPlan)
+
 
 def to_json(result: object) -> str:
-    """Write a result as one JSON object."""
-    return json.dumps(_plain(result), ensure_ascii=False, indent=2)
+    """Write a result as one JSON object; layouts are texts that `cluster` takes, unknown numbers are null."""
+    found = json.dumps(_plain(result), ensure_ascii=False, indent=2, allow_nan=False)
+    return found.encode(errors="backslashreplace").decode()  # a name with half a character: as JSON escapes it, too
+
+
+def without_cuts(result: Result) -> Result:
+    """Return what a rewrite did without the cuts of a tree, which are made of the queries' values."""
+    return replace(result, layout=layout_text(result.layout)) if result.layout else result
 
 
 def _plain(value: object) -> object:
@@ -19,13 +33,33 @@ def _plain(value: object) -> object:
         return {**_fields(value.depth), "verdict": value.verdict}
     if isinstance(value, Explanation):
         return {**_fields(value), "share_of_bytes": value.share_of_bytes}
+    if isinstance(value, Advice):
+        return _advice(value)
+    if isinstance(value, Layout):
+        return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return _fields(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _advice(advice: Advice) -> dict[str, object]:
+    """Write an advice; the cuts of its trees are made of the queries' values, and left out where those are hidden."""
+    found = _fields(advice)
+    if advice.hidden:
+        found["candidates"] = [_without_cuts(each) for each in advice.candidates]
+        found["best"] = None if advice.best is None else _without_cuts(advice.best)
+        found["summary"] = _fields(replace(advice.summary, examples=()))
+    return found
+
+
+def _without_cuts(candidate: Candidate) -> dict[str, object]:
+    return {**_fields(candidate), "layout": None if candidate.layout is None else candidate.layout.short}
 
 
 def _fields(value: object) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """What every table format can do for zonal."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import pyarrow as pa
 
@@ -82,6 +82,16 @@ class Destination(Protocol):
 
     def publish(self, added: Sequence[Written]) -> int | None:
         """Make the table of the written files appear, at once, and return its version."""
+
+
+def is_rewritable(table: Table) -> TypeGuard[Rewritable]:
+    """Tell whether a table's files can be replaced at all."""
+    return hasattr(table, "commit")
+
+
+def is_readable(table: Table) -> TypeGuard[Readable]:
+    """Tell whether workers can read the table's rows."""
+    return hasattr(table, "scan")
 
 
 def recorded_layout(properties: Mapping[str, str]) -> tuple[Layout | None, tuple[str, ...]]:

@@ -1,14 +1,12 @@
 """`cluster`: rewrite a table's files in the order of a layout, on Spark, and commit them atomically."""
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,20 +19,18 @@ from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
 from zonal.predicates.sql import parse_where
 from zonal.ranks import bind
-from zonal.sampling import plan
+from zonal.sampling import OVERHEAD, plan
 from zonal.sizes import parse_size
 from zonal.tables.opening import open_destination, open_table, read_snapshot
-from zonal.tables.table import Readable, Rewritable, Table
+from zonal.tables.table import Rewritable, Table, is_readable, is_rewritable
 from zonal.verbs.copying import plan_copy, run_copy
-from zonal.verbs.rewriting import Done, Rewriter, Runner, physical, refuse_filters
+from zonal.verbs.learning import LEARNED, Learned, Predicted, Queries, learn
+from zonal.verbs.rewriting import Done, Rewriter, Runner, new_run, physical, refuse_filters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DEFAULT_KIND = "zorder"
-
-OVERHEAD = 2.0
-"""Time of a rewrite on Spark as a multiple of reading, sorting and writing alone: payloads, shuffle, workers."""
 
 START_SECONDS = 5.0
 """What starting Spark takes, about."""
@@ -99,6 +95,10 @@ class Clustering:
     depths: tuple[KeyDepth, ...]
     conflicts: int
     seconds: float
+    predicted: Predicted | None = None
+    """Where the layout was learned from queries: what they read."""
+    note: str = ""
+    """Why nothing was done, where queries say so."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,12 @@ class ClusteringPlan:
     new_bytes: int
     seconds: float
     """Estimated from rows that were sorted and written on trial, for this machine's cores."""
+    share_before: float | None = None
+    """Where the layout was learned from queries: the mean share of the table's bytes that they read now …"""
+    share_predicted: float | None = None
+    """… and are predicted to read afterwards."""
+    note: str = ""
+    """Why nothing would be done, where queries say so."""
 
 
 def cluster(
@@ -130,6 +136,9 @@ def cluster(
     into: str | None = None,
     max_bytes: int | str | None = None,
     commit_every: int | str | None = None,
+    queries: Queries | None = None,
+    names: Sequence[str] = (),
+    dialect: str | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     spark: "SparkSession | None" = None,
@@ -142,23 +151,31 @@ def cluster(
     """Rewrite the files that aren't in the layout yet, so that queries on its columns skip most of them.
 
     `layout` is a curve's name with the columns in `by`, or a whole layout; without both it is the one recorded in the
-    table. Rows stay in their partition. `where` restricts the rewrite to files that might match, `full` rewrites files
-    in the layout, too, `into` leaves the table as it is and writes a copy (`delta:…`, `parquet:…`, `iceberg:…`),
-    `max_bytes` bounds the run, and `commit_every` commits after about so many bytes; sizes are
-    numbers of bytes or texts such as `64MB`. `runner` runs the work elsewhere than on Spark.
+    table; or `tree` or `auto`, which are learned from `queries` (logs that know the table by its own name or one of
+    `names`, in `dialect`, or a workload). Rows stay in their partition. `where` restricts the rewrite to files that
+    might match, `full` rewrites files in the layout, too, `into` leaves the table as it is and writes a copy
+    (`delta:…`, `parquet:…`, `iceberg:…`), `max_bytes` bounds the run, and `commit_every` commits after about so many
+    bytes; sizes are numbers of bytes or texts such as `64MB`. `runner` runs the work elsewhere than on Spark.
     """
     began = time.monotonic()
     report = progress or _silent
     named = Names(catalog, storage_options)
     source = named.opened(table)
     report(Step("reading the table's metadata"))
+    file_bytes = _size(target_file_size, "target_file_size")
+    if into is not None and (where is not None or full or max_bytes is not None or commit_every is not None):
+        raise ZonalError("--into copies the whole table at once: leave out where, full, max_bytes, commit_every.")
+    snapshot = read_snapshot(source)
+    if into is None:
+        rewritable(source, snapshot)
+    learned = _learned(source, snapshot, by, layout, file_bytes, queries, names, dialect, report)
+    if learned is not None and learned.layout is None:
+        return _left(snapshot, learned, began)
+    layout = layout if learned is None else learned.layout
     running = nullcontext(runner) if runner is not None else spark_runner(spark, master, remote, conf)
     if into is not None:
-        if where is not None or full or max_bytes is not None or commit_every is not None:
-            raise ZonalError("--into copies the whole table at once: leave out where, full, max_bytes, commit_every.")
-        file_bytes = _size(target_file_size, "target_file_size")
-        return _copied(source, by, layout, file_bytes, into, named, running, report, began)
-    job = _Job.of(source, by, layout, target_file_size, where=where, full=full, max_bytes=max_bytes)
+        return _copied(source, snapshot, by, layout, file_bytes, into, named, running, report, began, learned)
+    job = _Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
     groups = job.groups(_size(commit_every, "commit_every"))
     run = new_run()
     done, after = Done(), job.snapshot
@@ -173,11 +190,51 @@ def cluster(
                 done += rewriter.rewrite(snapshot, files, number)
         report(Step("reading the table's metadata"))
         after = job.table.newest().snapshot()
-    return _result(job.snapshot, after, job.layout, run, done, began)
+    return _result(job.snapshot, after, job.layout, run, done, began, learned)
+
+
+def _learned(
+    source: Table,
+    snapshot: Snapshot,
+    by: str | Sequence[str] | None,
+    layout: str | Layout | None,
+    file_bytes: int | None,
+    queries: Queries | None,
+    names: Sequence[str],
+    dialect: str | None,
+    report: Progress,
+) -> Learned | None:
+    """Learn the layout that is asked for; None where it is given."""
+    if layout not in LEARNED:
+        if queries is not None:
+            raise LayoutError("Queries are learned from with --layout auto or --layout tree: say which.")
+        return None
+    if queries is None:
+        raise LayoutError(f"--layout {layout} is learned from queries: give their logs with --queries.")
+    if by is not None:
+        raise LayoutError(f"--layout {layout} finds its columns in the queries: leave out by={by!r}.")
+
+    def tell(name: str, done: int, total: int) -> None:
+        report(Step(name, done=done, total=total))
+
+    asked = {"names": names, "dialect": dialect, "target_file_bytes": file_bytes, "progress": tell}
+    return learn(str(layout), source, snapshot, queries, **asked)  # type: ignore[arg-type]
+
+
+def _left(snapshot: Snapshot, learned: Learned, began: float) -> Clustering:
+    """Return the result of a run that leaves the table as it is, because its queries say so."""
+    found = "" if snapshot.layout is None else str(snapshot.layout)
+    files = len(snapshot.files)
+    return Clustering(
+        snapshot.name, snapshot.format, found, run="", versions=(), rows=0, removed_files=0, removed_bytes=0,
+        added_files=0, added_bytes=0, files_before=files, files_after=files, depths=(), conflicts=0,
+        seconds=time.monotonic() - began, note=learned.reason,
+    )  # fmt: skip
 
 
 def _copied(
     source: Table,
+    snapshot: Snapshot,
     by: str | Sequence[str] | None,
     layout: str | Layout | None,
     file_bytes: int | None,
@@ -186,10 +243,10 @@ def _copied(
     running: AbstractContextManager[Runner],
     report: Progress,
     began: float,
+    learned: Learned | None,
 ) -> Clustering:
     if not is_readable(source):
         raise TableError(f"{quoted(source.name, limit=300)} can't be read by workers.")
-    snapshot = read_snapshot(source)
     chosen = chosen_layout(snapshot, by, layout, file_bytes)
     bind(snapshot.schema, [*chosen.columns, *chosen.bloom_columns])
     destination = open_destination(into, catalog=named.catalog, storage_options=named.storage_options)
@@ -199,10 +256,12 @@ def _copied(
     told = partial(_tell, report, _sized(snapshot, np.arange(len(snapshot.files)), 1, 1))
     with running as run_steps:
         done = run_copy(copy, destination, run_steps, told)
-    return _result(snapshot, named.opened(into).snapshot(), chosen, run, done, began)
+    return _result(snapshot, named.opened(into).snapshot(), chosen, run, done, began, learned)
 
 
-def _result(before: Snapshot, after: Snapshot, layout: Layout, run: str, done: Done, began: float) -> Clustering:
+def _result(
+    before: Snapshot, after: Snapshot, layout: Layout, run: str, done: Done, began: float, learned: Learned | None
+) -> Clustering:
     return Clustering(
         table=after.name,
         format=after.format,
@@ -219,6 +278,7 @@ def _result(before: Snapshot, after: Snapshot, layout: Layout, run: str, done: D
         depths=tuple(depths(before, after, layout)),
         conflicts=done.conflicts,
         seconds=time.monotonic() - began,
+        predicted=None if learned is None else learned.held_against(after),
     )
 
 
@@ -245,12 +305,23 @@ def plan_clustering(
     full: bool = False,
     max_bytes: int | str | None = None,
     commit_every: int | str | None = None,
+    queries: Queries | None = None,
+    names: Sequence[str] = (),
+    dialect: str | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> ClusteringPlan:
     """Tell what `cluster` would do with the same arguments; nothing is written, and no Spark is started."""
     source = Names(catalog, storage_options).opened(table)
-    job = _Job.of(source, by, layout, target_file_size, where=where, full=full, max_bytes=max_bytes)
+    snapshot = read_snapshot(source)
+    rewritable(source, snapshot)
+    file_bytes = _size(target_file_size, "target_file_size")
+    learned = _learned(source, snapshot, by, layout, file_bytes, queries, names, dialect, _silent)
+    if learned is not None and learned.layout is None:
+        found = "" if snapshot.layout is None else str(snapshot.layout)
+        return ClusteringPlan(snapshot.name, snapshot.format, found, 0, 0, 0, 0, 0, 0, 0, 0.0, note=learned.reason)
+    layout = layout if learned is None else learned.layout
+    job = _Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
     groups = [still_there(job.snapshot, paths) for paths in job.groups(_size(commit_every, "commit_every"))]
     rows = new_files = 0
     new_bytes, seconds = 0.0, START_SECONDS if groups else 0.0
@@ -275,6 +346,8 @@ def plan_clustering(
         new_files=new_files,
         new_bytes=round(new_bytes),
         seconds=seconds,
+        share_before=None if learned is None else learned.before,
+        share_predicted=None if learned is None else learned.predicted,
     )
 
 
@@ -293,23 +366,21 @@ class _Job:
     def of(
         cls,
         source: Table,
+        snapshot: Snapshot,
         by: str | Sequence[str] | None,
         layout: str | Layout | None,
-        target_file_size: int | str | None,
+        file_bytes: int | None,
         *,
         where: str | None,
         full: bool,
         max_bytes: int | str | None,
     ) -> "_Job":
-        snapshot = read_snapshot(source)
-        chosen = chosen_layout(snapshot, by, layout, _size(target_file_size, "target_file_size"))
+        chosen = chosen_layout(snapshot, by, layout, file_bytes)
         refuse(snapshot, chosen)
-        if snapshot.blockers or not is_rewritable(source):
-            reasons = " ".join(snapshot.blockers)
-            raise TableError(f"{quoted(snapshot.name, limit=300)} can't be rewritten: {reasons}")
-        refuse_filters(source.writing(snapshot, layout=chosen, run=new_run()))
+        table = rewritable(source, snapshot)
+        refuse_filters(table.writing(snapshot, layout=chosen, run=new_run()))
         bound = None if where is None else bind_predicate(parse_where(where), snapshot.schema)
-        return cls(source, snapshot, chosen, bound, full, _size(max_bytes, "max_bytes"))
+        return cls(table, snapshot, chosen, bound, full, _size(max_bytes, "max_bytes"))
 
     def choose(self, snapshot: Snapshot) -> Ints:
         return choose(snapshot, self.layout, where=self.where, full=self.full)
@@ -346,6 +417,14 @@ def chosen_layout(
     return found if file_bytes is None else replace(found, target_file_bytes=file_bytes)
 
 
+def rewritable(source: Table, snapshot: Snapshot) -> Rewritable:
+    """Return the table, or raise an error where its files must not be replaced."""
+    if snapshot.blockers or not is_rewritable(source):
+        reasons = " ".join(snapshot.blockers)
+        raise TableError(f"{quoted(snapshot.name, limit=300)} can't be rewritten: {reasons}")
+    return source
+
+
 def refuse(snapshot: Snapshot, layout: Layout) -> None:
     """Raise an error for columns that don't exist, have no order, or are the same in a whole partition."""
     bind(snapshot.schema, [*layout.columns, *layout.bloom_columns])
@@ -355,16 +434,6 @@ def refuse(snapshot: Snapshot, layout: Layout) -> None:
             f"{quoted(constant[0])} partitions {quoted(snapshot.name, limit=200)}: it has one value in each partition, "
             "and rows stay in theirs. Leave it out."
         )
-
-
-def is_rewritable(table: Table) -> TypeGuard[Rewritable]:
-    """Tell whether a table's files can be replaced at all."""
-    return hasattr(table, "commit")
-
-
-def is_readable(table: Table) -> TypeGuard[Readable]:
-    """Tell whether workers can read the table's rows."""
-    return hasattr(table, "scan")
 
 
 def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDepth]:
@@ -378,14 +447,6 @@ def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDep
 def _lookup(snapshot: Snapshot, name: str) -> float | None:
     bounds = snapshot.files.bounds.get(name)
     return None if bounds is None else depth_of(name, bounds, snapshot.files.rows).lookup_files
-
-
-def new_run() -> str:
-    """Name a run: when it began, and something that no other run has.
-
-    The name is part of a folder's, and must not begin with `_` or `.`: tools that look for orphans pass over those.
-    """
-    return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
 def _size(value: int | str | None, name: str) -> int | None:

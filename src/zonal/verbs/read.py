@@ -10,8 +10,7 @@ from zonal.predicates.bind import bind
 from zonal.predicates.sql import parse_where
 from zonal.pruning import FileIndex
 from zonal.tables.opening import open_table, read_snapshot
-from zonal.tables.table import Table
-from zonal.verbs.cluster import is_readable
+from zonal.tables.table import Table, is_readable
 from zonal.worker.splits import plan_splits
 
 if TYPE_CHECKING:

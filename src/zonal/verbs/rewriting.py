@@ -1,11 +1,13 @@
 """A rewrite in place, from files to commit, and again for the parts that another writer changed meanwhile."""
 
 import random
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 
 import numpy as np
 import pyarrow as pa
@@ -116,6 +118,14 @@ class Rewriter:
             raise
         sweep(writing, kept)
         return done, lost
+
+
+def new_run() -> str:
+    """Name a run: when it began, and something that no other run has.
+
+    The name is part of a folder's, and must not begin with `_` or `.`: tools that look for orphans pass over those.
+    """
+    return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
 def write_files(

@@ -1,0 +1,174 @@
+"""The queries that advice rests on: bound to the table, not too many of them, and parted into two halves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from zonal.errors import PredicateError
+from zonal.files import Ints
+from zonal.predicates.bind import bind
+from zonal.predicates.bound import Anything, Bound, Nulls, Ranges, leaves_of
+from zonal.predicates.text import describe
+from zonal.simulate.parameters import draw_parameters, has_parameters
+from zonal.simulate.trial import Shares
+from zonal.skipping import columns_of
+from zonal.workload.query import Query, Workload
+
+MOST_QUERIES = 1000
+"""Distinct queries that are asked of all files: the heaviest, and others that stand for the rest."""
+LEAST_QUERIES = 8
+"""With fewer, candidates are chosen and measured on the same ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Queries that fit the table, with how much each of them matters."""
+
+    queries: tuple[Query, ...]
+    bounds: tuple[Bound, ...]
+    weights: Shares
+    """Their sum is 1."""
+    runs: Shares
+    """Scans of the table that each stands for."""
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def some(self, numbers: Ints) -> "Asked":
+        """Take some of them; the weights' sum is 1 again."""
+        weights = self.weights[numbers]
+        return Asked(
+            tuple(self.queries[number] for number in numbers),
+            tuple(self.bounds[number] for number in numbers),
+            weights / max(float(weights.sum()), 1e-300),
+            self.runs[numbers],
+        )
+
+    def heaviest(self, count: int) -> "Asked":
+        """Take those that matter most."""
+        if len(self) <= count:
+            return self
+        return self.some(np.sort(np.argsort(-self.weights, kind="stable")[:count]))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What became of the queries on their way to the table."""
+
+    unknown: tuple[str, ...] = ()
+    """Why queries couldn't be bound: columns that the table doesn't have."""
+    unbound: int = 0
+    drawn: int = 0
+    """Queries with parameters, whose values were drawn from the table's rows."""
+    left_out: int = 0
+    """Light queries that others stand for."""
+
+
+def chosen_queries(workload: Workload, seed: int) -> tuple[Workload, Shares, int]:
+    """Bound the number of queries; return those kept, the scans that each stands for, and how many are left out.
+
+    Of the light ones, each is drawn as likely as it is heavy, and all drawn ones together weigh what all of them did.
+    """
+    queries = workload.queries
+    runs = np.array([query.count for query in queries], np.float64)
+    if len(queries) <= MOST_QUERIES:
+        return workload, runs, 0
+    weights = np.array([query.weight for query in queries])
+    order = np.argsort(-weights, kind="stable")
+    heavy, light = order[: MOST_QUERIES // 2], order[MOST_QUERIES // 2 :]
+    chance = weights[light] / weights[light].sum()
+    drawn = np.random.default_rng(seed).choice(light, MOST_QUERIES - len(heavy), replace=False, p=chance)
+    weight, count = weights[light].sum() / len(drawn), runs[light].sum() / len(drawn)
+    kept = [queries[number] for number in heavy] + [replace(queries[number], weight=weight) for number in drawn]
+    stands = np.concatenate([runs[heavy], np.full(len(drawn), count)])
+    return replace(workload, queries=tuple(kept)), stands, len(queries) - len(kept)
+
+
+def bind_queries(
+    workload: Workload, runs: Shares, schema: pa.Schema, *, data: pa.Table | None, timezone: str, seed: int
+) -> tuple[Asked, Fit]:
+    """Bind the queries to the table's schema; parameters get values of `data`, where it is given.
+
+    A query whose columns the table doesn't have is left out and counted: tables change, and logs are old.
+    """
+    kept: list[tuple[int, Bound]] = []
+    problems: list[str] = []
+    drawn = 0
+    for number, query in enumerate(workload.queries):
+        predicate = query.predicate
+        if data is not None and has_parameters(predicate):
+            predicate = draw_parameters(predicate, data, seed + number)
+            drawn += 1
+        try:
+            bound = bind(predicate, schema, dialect=workload.summary.dialect or None, timezone=timezone)
+        except PredicateError as error:
+            problems.append(str(error))
+            continue
+        kept.append((number, bound))
+    numbers = [number for number, _ in kept]
+    weights = np.array([workload.queries[number].weight for number in numbers], np.float64)
+    asked = Asked(
+        tuple(workload.queries[number] for number in numbers),
+        tuple(bound for _, bound in kept),
+        weights / max(float(weights.sum()), 1e-300),
+        runs[numbers] if numbers else np.zeros(0),
+    )
+    return asked, Fit(tuple(dict.fromkeys(problems))[:5], len(problems), drawn)
+
+
+def halves(asked: Asked, seed: int) -> tuple[Ints, Ints]:
+    """Part the queries into those to learn from and those to measure with: of each kind as many here as there.
+
+    Queries are of one kind where they differ in their values alone. Fewer than `LEAST_QUERIES` are not parted: both
+    halves are all of them.
+    """
+    count = len(asked)
+    if count < LEAST_QUERIES:
+        return np.arange(count), np.arange(count)
+    rng = np.random.default_rng(seed)
+    kinds: dict[str, int] = {}
+    number = [kinds.setdefault(describe(query.predicate, hide=True), len(kinds)) for query in asked.queries]
+    order = np.lexsort((rng.random(count), np.array(number)))
+    return np.sort(order[::2]), np.sort(order[1::2])
+
+
+def filters_of(bound: Bound) -> list[Ranges | Nulls]:
+    """List the comparisons that bounds can decide; IS NOT NULL, which excludes next to nothing, is none of them."""
+    return [
+        leaf for leaf in leaves_of(bound) if isinstance(leaf, Ranges) or (isinstance(leaf, Nulls) and not leaf.negated)
+    ]
+
+
+def is_equality(leaf: Ranges | Nulls) -> bool:
+    """Tell whether single values are asked for."""
+    return isinstance(leaf, Ranges) and bool(leaf.intervals) and all(part.low == part.high for part in leaf.intervals)
+
+
+def filter_weights(asked: Asked) -> tuple[dict[str, float], dict[str, float]]:
+    """Return, for each filtered column, the weight of the queries that filter it, and that ask for single values."""
+    filtered: dict[str, float] = {}
+    equal: dict[str, float] = {}
+    for bound, weight in zip(asked.bounds, asked.weights.tolist(), strict=True):
+        leaves = filters_of(bound)
+        for name in {leaf.column for leaf in leaves}:
+            filtered[name] = filtered.get(name, 0.0) + weight
+        for name in {leaf.column for leaf in leaves if is_equality(leaf)}:
+            equal[name] = equal.get(name, 0.0) + weight
+    ordered = sorted(filtered, key=lambda name: (-filtered[name], name))
+    return {name: filtered[name] for name in ordered}, equal
+
+
+def named_columns(bounds: Sequence[Bound]) -> list[str]:
+    """Name all columns that queries filter, those that only a parameter is compared with, too."""
+    return list(dict.fromkeys(name for bound in bounds for name in columns_of(bound)))
+
+
+def opaque_filters(asked: Asked) -> dict[str, float]:
+    """Return why filters can't be decided by bounds, each with the weight of its queries, heaviest first."""
+    reasons: dict[str, float] = {}
+    for bound, weight in zip(asked.bounds, asked.weights.tolist(), strict=True):
+        for reason in {leaf.reason for leaf in leaves_of(bound) if isinstance(leaf, Anything)}:
+            reasons[reason] = reasons.get(reason, 0.0) + weight
+    return dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,149 @@
+"""What could be done with a table: each candidate measured on the queries that were held out, with its cost."""
+
+from collections.abc import Iterator, Sequence
+
+from zonal.advising.advice import Candidate, Kind, Prices, Reads, Regression
+from zonal.advising.costs import cost_of, saved_bytes
+from zonal.advising.ground import Ground
+from zonal.advising.layouts import finalists
+from zonal.advising.merging import merged
+from zonal.advising.partitioning import best_partitioning
+from zonal.layout import Layout
+from zonal.predicates.text import describe
+from zonal.simulate.predicting import Prediction
+from zonal.simulate.standing import regressions, standing
+from zonal.simulate.trial import Shares
+
+TIE, TIE_SHARE = 0.05, 0.002
+"""Candidates whose shares differ by less than this part, or this much, are taken to be equal: the simpler one wins."""
+_WORST = 5
+_COMPLEXITY = {"leave": 0, "sizes": 1, "linear": 2, "zorder": 3, "hilbert": 4, "tree": 5, "partition": 6}
+
+
+class Account:
+    """Turns predictions for the held-out queries into candidates."""
+
+    def __init__(self, ground: Ground, prices: Prices, per_day: float, *, hide: bool) -> None:
+        self.ground, self.prices, self.per_day, self.hide = ground, prices, per_day, hide
+        today = ground.standing.current
+        self.found: dict[Layout, Prediction] = {}
+        """What was predicted for each layout."""
+        self.now = Prediction.of(
+            today.files,
+            today.shares[ground.held],
+            (today.row_group_shares if ground.groups_today is None else ground.groups_today)[ground.held],
+            ground.measured.weights,
+            seed=ground.seed,
+        )
+
+    def candidate(
+        self,
+        kind: Kind,
+        text: str,
+        found: Prediction,
+        *,
+        layout: Layout | None = None,
+        reads: Reads | None = None,
+        share_rewritten: float = 1.0,
+        note: str = "",
+    ) -> Candidate:
+        """Return the candidate with its costs and with the queries that it makes worse."""
+        ground = self.ground
+        saved = saved_bytes(
+            ground.measured, self.now.shares, found.shares, table_bytes=ground.bytes, per_day=self.per_day
+        )
+        worse = regressions(self.now, found)
+        if layout is not None:
+            self.found[layout] = found
+        return Candidate(
+            kind=kind,
+            text=text,
+            layout=layout,
+            reads=reads or reads_of(found, ground.measured.weights),
+            files=found.files,
+            gain=1 - found.mean / self.now.mean if self.now.mean > 0 else 0.0,
+            cost=cost_of(
+                rewritten_bytes=round(ground.bytes * share_rewritten),
+                rewritten_rows=ground.rows * share_rewritten,
+                row_seconds=ground.row_seconds,
+                saved_per_day=saved,
+                prices=self.prices,
+            ),
+            worse=tuple(self._regression(query, found) for query in worse[:_WORST].tolist()),
+            worse_count=len(worse),
+            note=note,
+            extrapolated=found.extrapolated,
+        )
+
+    def _regression(self, number: int, found: Prediction) -> Regression:
+        query = self.ground.measured.queries[number]
+        return Regression(
+            query=describe(query.predicate, hide=self.hide),
+            source=query.source,
+            count=query.count,
+            before=float(self.now.shares[number]),
+            after=float(found.shares[number]),
+        )
+
+
+def reads_of(found: Prediction, weights: Shares) -> Reads:
+    """Return the means of a prediction; new files are about equally large, so that their share is the bytes'."""
+    groups = float(found.row_group_shares @ weights)
+    return Reads(*(min(share, 1.0) for share in (found.mean, found.mean, groups, found.low, found.high)))
+
+
+def all_candidates(account: Account, now: Reads) -> Iterator[Candidate]:
+    """Yield every candidate; `now` is what is read today, with files and row groups counted by themselves."""
+    ground = account.ground
+    yield account.candidate("leave", "leave as it is", account.now, reads=now, share_rewritten=0.0)
+    if (found := _sizes(account)) is not None:
+        yield found
+    for layout in finalists(ground):
+        again = "The layout that the table records, over all its files." if layout == ground.snapshot.layout else ""
+        kind: Kind = layout.kind  # type: ignore[assignment]
+        yield account.candidate(kind, layout.short, ground.predicted(layout), layout=layout, note=again)
+    if (parts := best_partitioning(ground)) is not None:
+        columns = ", ".join(parts.layout.columns)
+        yield account.candidate(
+            "partition",
+            f"partition by {parts.by}, {parts.layout.kind}({columns}) inside",
+            ground.predicted(parts.layout, parts.trial),
+            note=f"zonal doesn't repartition a table in place: write it anew, with {parts.partitions:,} partitions by "
+            f"{parts.by}, and cluster it with {parts.layout.short}.",
+        )
+
+
+def _sizes(account: Account) -> Candidate | None:
+    """Return the compaction that keeps the order, where there are many small files."""
+    ground = account.ground
+    columns = list(dict.fromkeys(ground.sample.coded.columns))
+    after = merged(ground.snapshot, ground.target_file_bytes, columns)
+    if after is None:
+        return None
+    found = standing(after.snapshot, ground.measured.bounds, ground.measured.weights).current
+    files = ground.snapshot.files
+    return account.candidate(
+        "sizes",
+        f"the same order in {len(after.snapshot.files):,} larger files",
+        found,
+        share_rewritten=float(files.sizes[after.rewritten].sum()) / max(ground.bytes, 1),
+        note="Fewer files to plan and open, but no fewer bytes: compact with the table's own tool (OPTIMIZE, "
+        "rewrite_data_files), or let a clustering do it on the way.",
+    )
+
+
+def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Put those first under which queries read least; of about equal ones the simplest."""
+    waiting = sorted(candidates, key=lambda each: (each.reads.bytes, _complexity(each), each.text))
+    found: list[Candidate] = []
+    while waiting:
+        least = waiting[0].reads.bytes
+        tied = [each for each in waiting if each.reads.bytes <= max(least * (1 + TIE), least + TIE_SHARE)]
+        simplest = min(tied, key=lambda each: (_complexity(each), each.reads.bytes))
+        found.append(simplest)
+        waiting.remove(simplest)
+    return found
+
+
+def _complexity(candidate: Candidate) -> tuple[int, int]:
+    return _COMPLEXITY[candidate.kind], len(candidate.layout.columns) if candidate.layout is not None else 0

@@ -1,0 +1,194 @@
+"""From what is known of a table and its queries to the advice."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from zonal.advising.advice import Advice, Candidate, Filtered, Prices, Reads
+from zonal.advising.asked import filter_weights
+from zonal.advising.blooms import useful_blooms
+from zonal.advising.candidates import Account, all_candidates, ranked, reads_of
+from zonal.advising.deciding import decide, first_layout
+from zonal.advising.ground import Ground
+from zonal.advising.rules import Case, cautions
+from zonal.advising.statistics import has_statistics
+from zonal.boxes import NULL
+from zonal.files import Snapshot
+from zonal.simulate.predicting import Prediction
+from zonal.simulate.standing import standing
+from zonal.simulate.trial import Shares
+from zonal.workload.query import Summary, Workload
+
+_TRANSFORM = re.compile(r"\w+\((?:\d+, ?)?(?P<column>[^()]+?)(?:, ?\d+)?\)")
+"""A partition field for people that is a function of a column: `day(ts)`, `bucket(16, id)`."""
+_ALL_SEEN = 0.9
+_NOTHING = Reads(1.0, 1.0, None, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the account is made with, and what the logs were like."""
+
+    summary: Summary
+    joins: tuple[str, ...]
+    prices: Prices
+    per_day: float
+    assumptions: tuple[str, ...]
+    hide: bool
+
+
+def terms_of(workload: Workload, prices: Prices, per_day: float | None, *, hide: bool) -> Terms:
+    """Find out what the account rests on: scans a day by the log's time, unless they are given."""
+    scans = sum(query.count for query in workload.queries)
+    days = workload.summary.days
+    told: list[str] = []
+    if per_day is not None:
+        told.append(f"The table is scanned {per_day:,.6g} times a day, as given.")
+    elif days is not None and days >= 1:
+        per_day = scans / days
+        told.append(f"The table is scanned {per_day:,.3g} times a day: {scans:,} scans in the log's {days:,.3g} days.")
+    else:
+        per_day = float(scans)
+        why = "knows no times" if days is None else "spans less than a day"
+        told.append(f"The log is one day: it {why}, so that its {scans:,} scans count as a day's. Give per_day if not.")
+    if all(query.bytes is None for query in workload.queries):
+        told.append("A query reads all columns of the files that it can't skip: the log doesn't tell its bytes.")
+    told.append(
+        f"Prices: ${prices.scan:g} a TB scanned, ${prices.core_hour:g} a core-hour, ${prices.storage:g} a GB and "
+        f"month; replaced files are kept for {prices.keep_days:g} days."
+    )
+    return Terms(
+        summary=replace(workload.summary, examples=()) if hide else workload.summary,
+        joins=_joins(workload),
+        prices=prices,
+        per_day=per_day,
+        assumptions=tuple(told),
+        hide=hide,
+    )
+
+
+def _joins(workload: Workload) -> tuple[str, ...]:
+    weights: dict[str, float] = {}
+    for query in workload.queries:
+        for name in query.joins:
+            weights[name] = weights.get(name, 0.0) + query.weight
+    return tuple(sorted(weights, key=lambda name: (-weights[name], name)))
+
+
+def nothing_known(snapshot: Snapshot, terms: Terms, target_file_bytes: int, reason: str) -> Advice:
+    """Return the advice for a table of which too little is known to say anything."""
+    files = snapshot.files
+    return Advice(
+        table=snapshot.name,
+        format=snapshot.format,
+        version=snapshot.version,
+        files=len(files),
+        bytes=int(files.sizes.sum()),
+        rows=None if (files.rows < 0).any() else int(files.rows.sum()),
+        partitioning=snapshot.partitioning,
+        layout=None if snapshot.layout is None else snapshot.layout.short,
+        target_file_bytes=target_file_bytes,
+        summary=terms.summary,
+        queries=0,
+        held_out=0,
+        per_day=terms.per_day,
+        prices=terms.prices,
+        sample_rows=0,
+        now=_NOTHING,
+        partition_only=_NOTHING,
+        filtered=(),
+        joins=terms.joins,
+        candidates=(),
+        best=None,
+        verdict="unknown",
+        reason=reason,
+        assumptions=terms.assumptions,
+        hidden=terms.hide,
+    )
+
+
+def conclude(ground: Ground, terms: Terms) -> Advice:
+    """Try the candidates, and say what to do."""
+    account = Account(ground, terms.prices, terms.per_day, hide=terms.hide)
+    now = _reads(ground, account.now)
+    candidates = ranked(list(all_candidates(account, now)))
+    decision = decide(candidates, now)
+    likely = first_layout(candidates) or decision.best
+    filtered = filtered_columns(ground)
+    layout = likely.layout
+    after = account.found[layout] if layout is not None else account.now
+    return replace(
+        nothing_known(ground.snapshot, terms, ground.target_file_bytes, decision.reason),
+        queries=len(ground.asked),
+        held_out=len(ground.held),
+        sample_rows=len(ground.sample.coded),
+        now=now,
+        partition_only=_mean(ground, ground.standing.partition_only.shares),
+        filtered=filtered,
+        candidates=tuple(_best_first(candidates, decision.best)),
+        best=decision.best,
+        verdict=decision.verdict,
+        blooms=useful_blooms(ground, layout, after, filtered),
+        warnings=cautions(Case(ground, terms.summary, filtered, likely, terms.hide)),
+        seed=ground.seed,
+    )
+
+
+def _best_first(candidates: Sequence[Candidate], best: Candidate) -> list[Candidate]:
+    return [best, *(each for each in candidates if each is not best)]
+
+
+def _mean(ground: Ground, shares: Shares) -> Reads:
+    """Return the mean over the held-out queries of what is known for all."""
+    some, weights = shares[ground.held], ground.measured.weights
+    return replace(reads_of(Prediction.of(0, some, some, weights, seed=ground.seed), weights), row_groups=None)
+
+
+def _reads(ground: Ground, today: Prediction) -> Reads:
+    """Return what is read today; files count by themselves here, for they may be of any size."""
+    files, found = ground.snapshot.files, reads_of(today, ground.measured.weights)
+    if ground.groups_today is None:
+        found = replace(found, row_groups=None)
+    if (files.sizes == files.sizes[0]).all():
+        return found
+    alike = replace(ground.snapshot, files=replace(files, sizes=np.ones(len(files), np.int64)))
+    counted = standing(alike, ground.measured.bounds, ground.measured.weights).current
+    return replace(found, files=min(counted.mean, 1.0))
+
+
+def filtered_columns(ground: Ground) -> tuple[Filtered, ...]:
+    """Describe the columns that queries filter, those of the most weight first."""
+    weights, equal = filter_weights(ground.asked)
+    coded, snapshot = ground.sample.coded, ground.snapshot
+    found = []
+    for name, weight in weights.items():
+        distinct: int | None = None
+        is_all = False
+        if name in coded.columns:
+            codes = coded.codes[:, coded.columns.index(name)]
+            counts = np.bincount(codes[codes != NULL])
+            distinct = int((counts > 0).sum())
+            # Good and Turing: what a sample has once is what it would meet next for the first time.
+            is_all = float((counts == 1).sum()) <= (1 - _ALL_SEEN) * max(distinct, 1)
+        found.append(
+            Filtered(
+                column=name,
+                weight=min(weight, 1.0),
+                equality=min(equal.get(name, 0.0), 1.0),
+                distinct=distinct,
+                distinct_is_all=is_all,
+                has_statistics=has_statistics(snapshot, name),
+                partitions=_partitions_by(snapshot, name),
+            )
+        )
+    return tuple(found)
+
+
+def _partitions_by(snapshot: Snapshot, name: str) -> bool:
+    for field in snapshot.partitioning:
+        of = _TRANSFORM.fullmatch(field)
+        if name in (field, of["column"] if of else field):
+            return True
+    return False

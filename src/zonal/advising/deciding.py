@@ -1,0 +1,54 @@
+"""The verdict: whether the best candidate is worth its cost, in a sentence with its numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zonal.advising.advice import Candidate, Reads, Verdict
+from zonal.advising.amounts import days_text, price_text, size_text
+
+LEAST_GAIN = 0.15
+"""The part of what is read today that a layout has to save."""
+LONGEST_PAYBACK = 365.0
+"""Days; a table changes more in a year than an advice holds."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is advised."""
+
+    best: Candidate
+    verdict: Verdict
+    reason: str
+
+
+def first_layout(ranked: Sequence[Candidate]) -> Candidate | None:
+    """Return the best candidate that `cluster` can do."""
+    return next((each for each in ranked if each.layout is not None), None)
+
+
+def decide(ranked: Sequence[Candidate], now: Reads) -> Decision:
+    """Take the best layout, unless it saves too little or never pays."""
+    leave = next(each for each in ranked if each.kind == "leave")
+    found = first_layout(ranked)
+    if found is None:
+        return Decision(leave, "leave", "Leave it: no query filters a column that the rows could be ordered by.")
+    reads = f"queries read {now.bytes:.1%} of the table now, and would read {found.reads.bytes:.1%} with {found.text}"
+    if found.gain < LEAST_GAIN:
+        saved = f"{found.gain:.0%} less" if found.gain > 0 else "no less"
+        return Decision(leave, "leave", f"Leave it: {reads}, {saved}. Below {LEAST_GAIN:.0%} a rewrite isn't worth it.")
+    cost = found.cost
+    if cost.payback_days is None:
+        return Decision(leave, "leave", f"Leave it: {reads}, but at these prices and runs a day it saves nothing.")
+    price = f"costs {price_text(cost.price)} and saves {price_text(cost.saved_price_per_day)} a day"
+    if cost.payback_days > LONGEST_PAYBACK:
+        return Decision(
+            leave,
+            "leave",
+            f"Leave it: {reads}, but a rewrite {price}, so that it takes {cost.payback_days:,.0f} days to pay back.",
+        )
+    return Decision(
+        found,
+        "cluster",
+        f"Cluster it: {reads}. The rewrite of {size_text(cost.bytes)} {price}: it has paid back after "
+        f"{days_text(cost.payback_days)}.",
+    )

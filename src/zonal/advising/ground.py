@@ -1,0 +1,138 @@
+"""What all candidates are tried on: the sample, the queries in two halves, and what they read today."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from zonal.advising.asked import Asked, Fit
+from zonal.boxes import boxes_of
+from zonal.files import Ints, Snapshot
+from zonal.layout import DEFAULT_ROW_GROUP_ROWS, Layout
+from zonal.simulate.predicting import Prediction, predict
+from zonal.simulate.standing import Standing
+from zonal.simulate.trial import Rows, Shares, Trial
+
+_SCREEN_ROWS, _SCREEN_FILES, _SCREEN_QUERIES = 12_000, 250, 250
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A table and its queries, ready for any number of candidates."""
+
+    snapshot: Snapshot
+    asked: Asked
+    fit: Fit
+    standing: Standing
+    """What all the queries read today."""
+    groups_today: Shares | None
+    """What they read if row groups are skipped, too, where that is known."""
+    sample: Trial
+    """With all the queries; its partitions are those that were looked at."""
+    learn: Ints
+    """The queries that candidates are made and chosen with …"""
+    held: Ints
+    """… and those that they are measured with."""
+    columns: tuple[str, ...]
+    """The columns that rows may be ordered by, those of the most weight first."""
+    target_file_bytes: int
+    rows: int
+    """Rows of the whole table, about."""
+    row_seconds: float
+    """Core-seconds that a row takes in a rewrite."""
+    seed: int = 0
+    row_group_rows: int = DEFAULT_ROW_GROUP_ROWS
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes of the table's files."""
+        return int(self.snapshot.files.sizes.sum())
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether every partition was looked at."""
+        return len(self.sample.partition_rows) >= len(np.unique(self.snapshot.files.partition))
+
+    @cached_property
+    def measured(self) -> Asked:
+        """The queries that are held out."""
+        return self.asked.some(self.held)
+
+    @cached_property
+    def learning(self) -> Trial:
+        """The sample with the queries to learn from."""
+        return self._with(self.learn)
+
+    @cached_property
+    def measuring(self) -> Trial:
+        """The sample with the queries that are held out."""
+        return self._with(self.held)
+
+    @cached_property
+    def screening(self) -> Trial:
+        """Some of the sample's rows, with the heaviest queries to learn from: enough to tell candidates apart."""
+        heaviest = np.argsort(-self.asked.weights[self.learn], kind="stable")[:_SCREEN_QUERIES]
+        trial = self._with(np.sort(self.learn[heaviest]))
+        rows = len(trial.coded)
+        if rows <= _SCREEN_ROWS:
+            return trial
+        some = np.sort(np.random.default_rng(self.seed).choice(rows, _SCREEN_ROWS, replace=False))
+        fewer = Rows(trial.rows.data.take(some), trial.rows.partition[some])
+        return replace(trial, rows=fewer, coded=trial.coded.some(some))
+
+    def _with(self, queries: Ints) -> Trial:
+        asked, known = self.asked.some(queries), self.sample.in_partition
+        return replace(
+            self.sample,
+            boxes=boxes_of(asked.bounds, self.sample.coded),
+            weights=asked.weights,
+            in_partition=None if known is None else known[:, queries],
+        )
+
+    def layout(self, kind: str, columns: tuple[str, ...]) -> Layout:
+        """Return the layout with the sizes that were asked for."""
+        return Layout(kind, columns, target_file_bytes=self.target_file_bytes, row_group_rows=self.row_group_rows)
+
+    def screened(self, layout: Layout) -> float:
+        """Return about what the queries to learn from read under a layout, with fewer files than there will be."""
+        trial = self.screening
+        whole = trial.total_rows * trial.row_bytes
+        size = max(layout.target_file_bytes, round(whole / _SCREEN_FILES))
+        rough = replace(layout, target_file_bytes=size, row_group_rows=2**62)
+        return predict(trial, rough, seed=self.seed).mean
+
+    def predicted(self, layout: Layout, trial: Trial | None = None) -> Prediction:
+        """Return what the held-out queries would read."""
+        found = predict(trial or self.measuring, layout, seed=self.seed)
+        return found if trial is not None or self.is_whole else self._of_all_partitions(found)
+
+    def _of_all_partitions(self, found: Prediction) -> Prediction:
+        """Carry over to the whole table what was found in some partitions.
+
+        What partition values skip is known for all of them; what the layout skips inside of those that are left is
+        taken to be as in the partitions that were looked at.
+        """
+        exact = self.standing.partition_only.shares[self.held]
+        looked = _partition_shares(self.measuring)
+        inside = np.divide(found.shares, looked, out=np.full_like(looked, np.nan), where=looked > 0)
+        groups = np.divide(found.row_group_shares, looked, out=np.full_like(looked, np.nan), where=looked > 0)
+        usual, usual_groups = (float(np.nanmean(part)) if np.isfinite(part).any() else 1.0 for part in (inside, groups))
+        scale = self.rows / max(self.sample.total_rows, 1)
+        return Prediction.of(
+            max(len(np.unique(self.snapshot.files.partition)), round(found.files * scale)),
+            np.clip(exact * np.where(np.isnan(inside), usual, inside), 0.0, 1.0),
+            np.clip(exact * np.where(np.isnan(groups), usual_groups, groups), 0.0, 1.0),
+            self.measured.weights,
+            extrapolated=True,
+            seed=self.seed,
+        )
+
+
+def _partition_shares(trial: Trial) -> Shares:
+    """Return the share of the rows in partitions that each query needs."""
+    if trial.in_partition is None:
+        return np.ones(trial.boxes.queries)
+    parts = np.array(list(trial.partition_rows), np.int64)
+    rows = np.array([trial.partition_rows[part] for part in parts.tolist()], np.float64)
+    shares: Shares = rows @ trial.in_partition[parts] / max(float(rows.sum()), 1e-300)
+    return shares

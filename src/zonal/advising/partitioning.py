@@ -1,0 +1,78 @@
+"""Another partitioning with a curve inside of it: told for information, zonal doesn't repartition in place."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zonal.advising.ground import Ground
+from zonal.columns import find, leaf
+from zonal.files import Ints
+from zonal.layout import Layout
+from zonal.simulate.trial import Rows, Trial
+
+MOST_PARTITIONS = 1000
+_TRIED = 3
+_UNITS = ("day", "month")
+
+
+@dataclass(frozen=True, eq=False)
+class Partitioned:
+    """A partitioning, for people, and the sample in it."""
+
+    by: str
+    partitions: int
+    trial: Trial
+    layout: Layout
+
+
+def best_partitioning(ground: Ground) -> Partitioned | None:
+    """Return the partitioning by a filtered column under which the queries to learn from read least.
+
+    Columns with few values partition by these, times by day or month. A partition has at least one file, so that only
+    those that leave files of about the target size are worth a try.
+    """
+    files = ground.rows * ground.sample.row_bytes / ground.target_file_bytes
+    most = min(MOST_PARTITIONS, max(2, int(files)))
+    best: tuple[float, Partitioned] | None = None
+    for name in ground.columns[:_TRIED]:
+        found = _parts(ground.screening, name, most)
+        inside = tuple(other for other in ground.columns if other != name)[:2]
+        if found is None or not inside:
+            continue
+        layout = ground.layout("zorder" if len(inside) > 1 else "linear", inside)
+        by, number = found
+        rough = replace(layout, row_group_rows=2**62)
+        score = ground.predicted(rough, _in_parts(ground.screening, number, ground.rows)).mean
+        if best is None or score < best[0]:
+            measured = _parts(ground.measuring, name, 2 * most)
+            if measured is not None:
+                trial = _in_parts(ground.measuring, measured[1], ground.rows)
+                best = score, Partitioned(by, len(trial.partition_rows), trial, layout)
+    return None if best is None else best[1]
+
+
+def _parts(trial: Trial, name: str, most: int) -> tuple[str, Ints] | None:
+    """Number the partition of each row by a column's values, or by their days or months."""
+    codes = trial.coded.codes[:, trial.coded.columns.index(name)]
+    distinct = len(np.unique(codes))
+    if 2 <= distinct <= most and distinct * 20 <= len(codes):
+        return name, np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    column = leaf(trial.rows.data, find(trial.rows.data.schema, name))
+    if not pa.types.is_temporal(column.type) or pa.types.is_time(column.type) or pa.types.is_duration(column.type):
+        return None
+    for unit in _UNITS:
+        floors = pc.floor_temporal(column.cast(pa.timestamp("us"), safe=False), unit=unit).cast(pa.int64())
+        numbers = np.unique(pc.fill_null(floors, -(2**62)).to_numpy(), return_inverse=True)[1]
+        if 2 <= int(numbers.max(initial=0)) + 1 <= most:
+            return f"{unit}({name})", numbers.astype(np.int64)
+    return None
+
+
+def _in_parts(trial: Trial, number: Ints, rows: int) -> Trial:
+    """Return the trial with another partitioning; the rows' bounds tell what its values skip."""
+    weight = np.bincount(number, trial.row_weights)
+    share = weight / max(float(weight.sum()), 1e-300)
+    held = {part: max(1, round(rows * of_all)) for part, of_all in enumerate(share.tolist())}
+    return replace(trial, rows=Rows(trial.rows.data, number), partition_rows=held, in_partition=None)

@@ -1,0 +1,134 @@
+"""What `advise` says, as text on a terminal: the verdict first, then what it rests on."""
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from zonal.advising.advice import Advice
+from zonal.report.command import Given, cluster_command
+from zonal.report.text import printable
+from zonal.report.wording import (
+    Fact,
+    asked_text,
+    basis,
+    change_facts,
+    clipped,
+    column_cells,
+    cost_text,
+    interval_text,
+    payback_text,
+    plural,
+    regressions_heading,
+    share_text,
+    shown_candidates,
+    table_facts,
+    unread,
+    what_text,
+    workload_facts,
+)
+
+_MOST_COLUMNS, _MOST_WARNINGS = 10, 20
+
+
+def print_advice(console: Console, advice: Advice, given: Given | None = None) -> None:
+    """Print an advice; `given` names what the command to run is made of."""
+    _print(console, advice.reason, style="bold")
+    command = cluster_command(advice, given or Given(advice.table))
+    if command is not None:
+        console.print()
+        _print(console, f"  {command}", style="green")
+    console.print()
+    _print_facts(console, [*table_facts(advice), *change_facts(advice)])
+    if advice.candidates:
+        console.print(_candidates(advice))
+        _print_notes(console, advice)
+    _print_regressions(console, advice)
+    _print_list(console, "Bloom filters would help, too:", [_bloom(advice, n) for n in range(len(advice.blooms))])
+    _print_list(console, "Warnings:", [clipped(warning.text, 600) for warning in advice.warnings])
+    _print_workload(console, advice)
+    _print_list(console, "What this rests on:", basis(advice))
+
+
+def _candidates(advice: Advice) -> Table:
+    table = Table()
+    table.add_column("what", overflow="fold", min_width=20)
+    for heading in ("reads", "9 of 10 times", "files", "cost", "paid back"):
+        table.add_column(heading, justify="right")
+    for each in shown_candidates(advice):
+        is_best = each == advice.best
+        table.add_row(
+            Text(("→ " if is_best else "") + printable(what_text(each, 120))),
+            share_text(each.reads.bytes) + ("*" if each.extrapolated else ""),
+            interval_text(each.reads),
+            f"{each.files:,}",
+            cost_text(each.cost),
+            payback_text(each.cost),
+            style="bold" if is_best else "",
+        )
+    return table
+
+
+def _print_notes(console: Console, advice: Advice) -> None:
+    shown = shown_candidates(advice)
+    if any(each.extrapolated for each in shown):
+        _print(console, "* carried over from a prediction for fewer files")
+    for each in shown:
+        if each.note:
+            _print(console, f"· {what_text(each)}: {clipped(each.note, 600)}")
+    if len(advice.candidates) > len(shown):
+        console.print(f"· and {plural(len(advice.candidates) - len(shown), 'other candidate')}")
+
+
+def _print_regressions(console: Console, advice: Advice) -> None:
+    best = advice.best
+    if best is None or best.layout is None:
+        return
+    _print(console, regressions_heading(best), style="bold")
+    for query in best.worse:
+        change = f"{share_text(query.before)} → {share_text(query.after)}"
+        _print(console, f"· {change}: {clipped(query.query)} ({asked_text(query)})")
+
+
+def _bloom(advice: Advice, number: int) -> str:
+    found = advice.blooms[number]
+    change = f"{share_text(found.before)} → {share_text(found.after)}"
+    return f"{clipped(found.column)}, {change} for {found.weight:.0%} of the weight: {clipped(found.text, 600)}"
+
+
+def _print_workload(console: Console, advice: Advice) -> None:
+    _print(console, "The queries:", style="bold")
+    _print_facts(console, workload_facts(advice))
+    for example in unread(advice):
+        _print(console, f"· can't be read: {clipped(example)}")
+    if advice.filtered:
+        table = Table()
+        table.add_column("filtered column", overflow="fold")
+        for heading in ("by queries' weight", "by =", "distinct", "skipped by"):
+            table.add_column(heading, justify="right")
+        for column in advice.filtered[:_MOST_COLUMNS]:
+            table.add_row(Text(printable(clipped(column.column, 120))), *column_cells(column))
+        console.print(table)
+        if len(advice.filtered) > _MOST_COLUMNS:
+            console.print(f"· and {plural(len(advice.filtered) - _MOST_COLUMNS, 'other column')}")
+
+
+def _print_facts(console: Console, facts: Iterable[Fact]) -> None:
+    for label, value in facts:
+        console.print(Text(f"{label:<14}", style="bold") + Text(printable(value)), soft_wrap=True)
+
+
+def _print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
+    lines = list(lines)
+    if not lines:
+        return
+    _print(console, heading, style="bold")
+    for line in lines[:_MOST_WARNINGS]:
+        _print(console, f"· {line}")
+    if len(lines) > _MOST_WARNINGS:
+        console.print(f"· and {len(lines) - _MOST_WARNINGS} more")
+
+
+def _print(console: Console, text: str, style: str = "") -> None:
+    console.print(Text(printable(text), style=style), soft_wrap=True)

@@ -1,0 +1,61 @@
+"""Bars while something long runs: on a terminal only, and apart from the results."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from zonal.verbs.cluster import Step
+
+
+@contextmanager
+def step_bar() -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show which step runs, how far it is, and for how long."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def report(step: str, done: int, total: int) -> None:
+            bar.update(task, description=step, completed=done, total=total or None)
+
+        yield report
+
+
+@contextmanager
+def rewrite_bar() -> "Iterator[Callable[[Step], None] | None]":
+    """Show a bar of the steps of a rewrite, with the time that is left."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    from zonal.report.text import size_text  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def report(step: "Step") -> None:
+            where = f"commit {step.commit} of {step.commits}: " if step.commits > 1 else ""
+            what = f" {step.rows:,} rows, {size_text(step.bytes)}" if step.rows else ""
+            bar.update(task, description=where + step.name + what, completed=step.done, total=step.total or None)
+
+        yield report
+
+
+@contextmanager
+def footer_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a bar while metadata and footers are read."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, description="reading footers", completed=done, total=total)

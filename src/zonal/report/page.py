@@ -1,0 +1,183 @@
+"""The frame of a page: one file of HTML without scripts or references, and the elements that it is built of.
+
+What comes from tables and logs becomes `Html` through `text` alone, which escapes it, so that no name can be a tag.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import NewType
+
+from zonal.report.text import printable
+from zonal.report.wording import MOST_CHARACTERS, clipped
+
+Html = NewType("Html", str)
+NOTHING = Html("")
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2126; --soft: #59636e; --paper: #fff; --panel: #f3f5f7; --line: #d5dae0;
+  --bar: #2f6fb7; --faint: #c3d6ec; --good: #1a7f4b; --warn: #8a5a00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ec; --soft: #9ba6b2; --paper: #14181c; --panel: #1e242a;
+  --line: #39424b; --bar: #6aa5e6; --faint: #2c4a6b; --good: #57c78b; --warn: #e0ae4d; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 68rem; color: var(--ink); background: var(--paper);
+  font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .25rem; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
+p, ul { margin: .5rem 0; }
+ul { padding-left: 1.25rem; }
+.soft, caption, footer, small { color: var(--soft); }
+.verdict { border-left: 4px solid var(--good); background: var(--panel); padding: .75rem 1rem; margin: 1rem 0; }
+.verdict.other { border-color: var(--warn); }
+.verdict p { font-size: 1.1rem; margin: 0; }
+pre { margin: .75rem 0 0; padding: .6rem .75rem; background: var(--paper); border: 1px solid var(--line);
+  border-radius: 4px; white-space: pre-wrap; font: .9rem/1.45 ui-monospace, monospace; }
+table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; padding-bottom: .35rem; font-size: .9rem; }
+th, td { text-align: left; vertical-align: top; padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); }
+thead th { font-size: .85rem; color: var(--soft); font-weight: 600; vertical-align: bottom; }
+tbody th { font-weight: 600; }
+td.number, th.number { text-align: right; white-space: nowrap; }
+tr.chosen > * { background: var(--panel); }
+.mark { color: var(--good); }
+small { display: block; font-weight: 400; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: .5rem 0 1rem; }
+dt { color: var(--soft); }
+dd { margin: 0; }
+.share { display: flex; gap: .75rem; align-items: center; }
+.share > span { flex: 0 0 3.5rem; text-align: right; white-space: nowrap; }
+svg { display: block; width: 100%; min-width: 5rem; height: .8rem; }
+svg .back { fill: var(--line); opacity: .45; }
+svg .bar { fill: var(--bar); }
+svg .span { stroke: var(--ink); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+footer { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .5rem; font-size: .85rem; }
+@media (max-width: 44rem) {
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  table, caption, tbody, tr, th, td { display: block; }
+  tr { border-bottom: 1px solid var(--line); padding: .5rem 0; }
+  tr.chosen { border-left: 4px solid var(--good); padding-left: .6rem; }
+  tr.chosen > * { background: none; }
+  th, td { border: 0; padding: .1rem 0; }
+  td[data-label] { display: flex; gap: 1rem; justify-content: space-between; }
+  td[data-label]::before { content: attr(data-label); color: var(--soft); flex: none; }
+  td[data-label] > * { max-width: 70%; }
+  td .share { width: 12rem; }
+  td.number { text-align: right; white-space: normal; }
+}
+@media print {
+  :root { --ink: #000; --soft: #444; --paper: #fff; --panel: #f3f5f7; --line: #bbb; --bar: #2f6fb7; }
+  body { font-size: 11pt; max-width: none; padding: 0; }
+  tr, pre, .verdict { break-inside: avoid; }
+  h2 { break-after: avoid; }
+  svg, .verdict, tr.chosen > * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+}
+"""
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def page(title: str, content: Html) -> str:
+    """Return a whole page, which loads nothing and runs nothing."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n<main>\n{content}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def text(value: str, limit: int = MOST_CHARACTERS) -> Html:
+    """Make any text harmless: shortened, with invisible characters spelled out, and without markup.
+
+    >>> text("<b>" + chr(0x202E))
+    '&lt;b&gt;\\\\u202e'
+    """
+    return Html(escape(printable(clipped(value, limit))))
+
+
+def name(value: str, limit: int = MOST_CHARACTERS) -> Html:
+    """Write a name, whose direction doesn't reach the text around it."""
+    return Html(f"<bdi>{text(value, limit)}</bdi>")
+
+
+def element(tag: str, *children: Html, **attributes: str) -> Html:
+    """Write an element; a trailing underscore frees a name from Python, others become hyphens."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items() if value
+    )
+    return Html(f"<{tag}{written}>{''.join(children)}</{tag}>")
+
+
+def joined(parts: Iterable[Html]) -> Html:
+    """Put elements under each other."""
+    return Html("\n".join(part for part in parts if part))
+
+
+def section(heading: str, *content: Html) -> Html:
+    """Write a section with its heading."""
+    return element("section", element("h2", text(heading)), *content)
+
+
+def listed(lines: Iterable[Html]) -> Html:
+    """Write a list; nothing where there are no lines."""
+    items = [element("li", line) for line in lines]
+    return element("ul", *items) if items else NOTHING
+
+
+def described(facts: Iterable[tuple[Html, Html]]) -> Html:
+    """Write facts behind their names; nothing where there are none."""
+    items = [item for label, fact in facts for item in (element("dt", label), element("dd", fact))]
+    return element("dl", *items) if items else NOTHING
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: what it is about, and a cell a column."""
+
+    head: Html
+    cells: Sequence[Html]
+    is_chosen: bool = False
+
+
+def table(caption: str, columns: Sequence[str], rows: Iterable[Row], *, plain: Sequence[str] = ()) -> Html:
+    """Write a table whose first column heads the rows; the other columns are numbers, except those in `plain`.
+
+    On narrow screens a row becomes a card. Browsers then forget what the elements are, so that roles tell it.
+    """
+    kind = ["" if column in plain else "number" for column in columns[1:]]
+    heads = [
+        element("th", text(column), scope="col", role="columnheader", class_=css)
+        for column, css in zip(columns, ["", *kind], strict=True)
+    ]
+    body = []
+    for row in rows:
+        cells = [
+            element("td", element("span", cell), role="cell", class_=css, data_label=column)
+            for cell, column, css in zip(row.cells, columns[1:], kind, strict=True)
+        ]
+        head = element("th", row.head, scope="row", role="rowheader")
+        body.append(element("tr", head, *cells, role="row", class_="chosen" if row.is_chosen else ""))
+    return element(
+        "table",
+        element("caption", text(caption)),
+        element("thead", element("tr", *heads, role="row"), role="rowgroup"),
+        element("tbody", joined(body), role="rowgroup"),
+        role="table",
+    )
+
+
+def bar(value: float, low: float, high: float, most: float) -> Html:
+    """Draw a share with its interval on a scale from 0 to `most`; the numbers stand beside it as text."""
+    start, from_, to = (100 * _part(number, most) for number in (value, low, high))
+    return Html(
+        '<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+        '<rect class="back" width="100" height="10"></rect>'
+        f'<rect class="bar" width="{start:.2f}" height="10"></rect>'
+        f'<path class="span" d="M{from_:.2f} 5H{to:.2f}M{from_:.2f} 2V8M{to:.2f} 2V8" fill="none"></path></svg>'
+    )
+
+
+def _part(number: float, most: float) -> float:
+    return min(max(number / most, 0.0), 1.0) if math.isfinite(number) and most > 0 else 0.0

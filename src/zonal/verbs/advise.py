@@ -1,0 +1,248 @@
+"""`advise`: what to order a table by, learned from the queries that it is asked, before anything is rewritten."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from zonal.advising.advice import Advice, Prices
+from zonal.advising.asked import bind_queries, chosen_queries, filter_weights, halves, named_columns
+from zonal.advising.concluding import Terms, conclude, nothing_known, terms_of
+from zonal.advising.ground import Ground
+from zonal.boxes import boxes_of, code
+from zonal.errors import TableError, ZonalError
+from zonal.files import Snapshot
+from zonal.layout import DEFAULT_FILE_BYTES
+from zonal.simulate.standing import standing
+from zonal.simulate.trial import MAX_COLUMNS, Trial
+from zonal.sizes import parse_size
+from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.table import Table, is_readable
+from zonal.verbs.looking import fit_columns, look_at, row_group_shares
+from zonal.workload.query import Workload
+from zonal.workload.reading import read_workload
+
+PathLike = str | os.PathLike[str]
+Progress = Callable[[str, int, int], None]
+"""Hears the name of a step, and how much of how much is done; 0 of 0 where that isn't known."""
+
+SAMPLE_ROWS = 60_000
+_NO_VIEWS: Mapping[str, str] = MappingProxyType({})
+
+
+def advise(
+    table: Table | str,
+    *,
+    queries: Workload | Sequence[PathLike],
+    names: Sequence[str] = (),
+    dialect: str | None = None,
+    timezone: str = "UTC",
+    views: Mapping[str, str] = _NO_VIEWS,
+    target_file_size: int | str | None = None,
+    half_life_days: float | None = None,
+    cap: float | None = 0.2,
+    scan_price: float = 5.0,
+    core_hour_price: float = 0.05,
+    storage_price: float = 0.023,
+    keep_days: float = 7.0,
+    per_day: float | None = None,
+    hide_literals: bool = False,
+    sample_rows: int = SAMPLE_ROWS,
+    seed: int = 0,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Advice:
+    """Say which layout would let the queries read least, what that costs, and whether it is worth it.
+
+    `queries` are logs (files or folders) that know the table by its own name or one of `names`, or a workload. Prices
+    are dollars a TB scanned, a core-hour, and a GB stored for a month; `per_day` are scans of the table a day, by
+    default as many as the log has in its time. Layouts are chosen with one half of the queries and measured with the
+    other. Nothing is written and no Spark started; some row groups are read. The same arguments give the same advice.
+    """
+    began = time.monotonic()
+    _check(scan_price, core_hour_price, storage_price, keep_days, per_day, sample_rows)
+    tell = progress or _silent
+    source = open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
+    tell("reading the table's metadata", 0, 0)
+    snapshot = read_snapshot(source)
+    request = request_of(
+        source,
+        snapshot,
+        queries,
+        names=names,
+        dialect=dialect,
+        timezone=timezone,
+        views=views,
+        target_file_size=target_file_size,
+        half_life_days=half_life_days,
+        cap=cap,
+        prices=Prices(scan_price, core_hour_price, storage_price, keep_days),
+        per_day=per_day,
+        hide_literals=hide_literals,
+        sample_rows=sample_rows,
+        seed=seed,
+        progress=tell,
+    )
+    return replace(request.advice(), seconds=time.monotonic() - began)
+
+
+def request_of(
+    table: Table,
+    snapshot: Snapshot,
+    queries: Workload | Sequence[PathLike],
+    *,
+    names: Sequence[str] = (),
+    dialect: str | None = None,
+    timezone: str = "UTC",
+    views: Mapping[str, str] = _NO_VIEWS,
+    target_file_size: int | str | None = None,
+    half_life_days: float | None = None,
+    cap: float | None = 0.2,
+    prices: Prices | None = None,
+    per_day: float | None = None,
+    hide_literals: bool = False,
+    sample_rows: int = SAMPLE_ROWS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> "Request":
+    """Read the logs, and return what is asked of the table; see `advise`."""
+    tell = progress or _silent
+    workload = queries if isinstance(queries, Workload) else None
+    if workload is None:
+        workload = read_workload(
+            _logs(queries),  # type: ignore[arg-type]
+            tables=[*names, *table_names(snapshot)],
+            dialect=dialect,
+            timezone=timezone,
+            views=views,
+            columns=snapshot.schema.names,
+            half_life_days=half_life_days,
+            cap=cap,
+            progress=lambda done, total: tell("reading the logs", done, total),
+        )
+    terms = terms_of(workload, prices or Prices(), per_day, hide=hide_literals)
+    target = _target(snapshot, target_file_size)
+    return Request(table, snapshot, terms, workload, timezone, target, sample_rows, seed, tell)
+
+
+def table_names(snapshot: Snapshot) -> list[str]:
+    """Return the names by which logs probably know a table: its name in the catalog, or that of its folder."""
+    bare = snapshot.name.partition("@")[0].rstrip("/")
+    last = re.split(r"[/\\]", bare)[-1]
+    return list(dict.fromkeys(name for name in (last, last.removesuffix(".parquet")) if name))
+
+
+def _silent(step: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+def _logs(queries: Sequence[PathLike] | PathLike) -> Sequence[PathLike]:
+    return [queries] if isinstance(queries, str | os.PathLike) else queries
+
+
+def _check(scan: float, core: float, storage: float, keep: float, per_day: float | None, rows: int) -> None:
+    given = {"scan_price": scan, "core_hour_price": core, "storage_price": storage, "keep_days": keep}
+    for name, value in given.items():
+        if not 0 <= value < float("inf"):
+            raise ZonalError(f"{name}={value} is not a number from 0 on.")
+    if per_day is not None and not 0 < per_day < float("inf"):
+        raise ZonalError(f"per_day={per_day} is not a number above 0.")
+    if rows < 1:
+        raise ZonalError(f"sample_rows={rows} is not a positive number.")
+
+
+def _target(snapshot: Snapshot, size: int | str | None) -> int:
+    if isinstance(size, str):
+        return parse_size(size)
+    if size is not None and size < 1:
+        raise ZonalError(f"target_file_size={size} is not a positive number of bytes.")
+    return size or (snapshot.layout.target_file_bytes if snapshot.layout is not None else DEFAULT_FILE_BYTES)
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A table and what is asked of it."""
+
+    table: Table
+    snapshot: Snapshot
+    terms: Terms
+    workload: Workload
+    timezone: str
+    target: int
+    sample_rows: int
+    seed: int
+    tell: Progress
+
+    def advice(self) -> Advice:
+        """Return the advice; a table or a workload that tells nothing gets one that says so."""
+        ground = self.ground()
+        if isinstance(ground, str):
+            return nothing_known(self.snapshot, self.terms, self.target, ground)
+        self.tell("trying layouts", 0, 0)
+        return conclude(ground, self.terms)
+
+    def ground(self) -> Ground | str:
+        """Read what candidates are tried on, or return why that can't be."""
+        snapshot, seed = self.snapshot, self.seed
+        if not self.workload.queries:
+            return "No query in the logs reads it. Give the names by which the logs know the table."
+        if not len(snapshot.files):
+            return "It has no files."
+        if not is_readable(self.table):
+            return "Its rows can't be read."
+        chosen, runs, left_out = chosen_queries(self.workload, seed)
+        rough, _ = bind_queries(chosen, runs, snapshot.schema, data=None, timezone=self.timezone, seed=seed)
+        names = sampled_columns(snapshot, list(filter_weights(rough)[0]), named_columns(rough.bounds))
+        if not names:
+            return "No query filters a column that rows could be ordered by."
+        self.tell("asking the table's files", 0, 0)
+        first = standing(snapshot, rough.bounds, rough.weights)
+        self.tell("sampling", 0, 0)
+        try:
+            looked = look_at(self.table, snapshot, names, first.in_partition, self.sample_rows)
+        except TableError as error:
+            return f"Its rows can't be read. {error}"
+        if not looked.rows.data.num_rows:
+            return "It has no rows."
+        asked, fit = bind_queries(
+            chosen, runs, snapshot.schema, data=looked.rows.data, timezone=self.timezone, seed=seed
+        )
+        if not len(asked):
+            return "No query fits its columns."
+        stands = standing(snapshot, asked.bounds, asked.weights) if fit.drawn else first
+        groups = row_group_shares(self.table, snapshot, names, asked.bounds, stands.current.shares)
+        learn, held = halves(asked, seed)
+        coded = code(looked.rows.data, names)
+        sample = Trial(
+            looked.rows,
+            coded,
+            boxes_of(asked.bounds, coded),
+            asked.weights,
+            looked.partition_rows,
+            looked.row_bytes,
+            stands.in_partition if snapshot.partitioning else None,
+        )
+        fixed = set(snapshot.partitioning)
+        return Ground(
+            snapshot=snapshot,
+            asked=asked,
+            fit=replace(fit, left_out=left_out),
+            standing=stands,
+            groups_today=groups,
+            sample=sample,
+            learn=learn,
+            held=held,
+            columns=tuple(name for name in sample.coded.columns if name not in fixed),
+            target_file_bytes=self.target,
+            rows=looked.table_rows,
+            row_seconds=looked.row_seconds,
+            seed=seed,
+        )
+
+
+def sampled_columns(snapshot: Snapshot, filtered: Sequence[str], named: Sequence[str]) -> list[str]:
+    """Return the columns to sample: those of the most weight, and those that only parameters are compared with."""
+    return fit_columns(snapshot, list(dict.fromkeys([*filtered, *named])))[:MAX_COLUMNS]

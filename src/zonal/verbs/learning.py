@@ -1,0 +1,95 @@
+"""Layouts that `cluster` learns from queries, and what the rewrite brought against what was predicted."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from zonal.advising.asked import Asked
+from zonal.advising.concluding import conclude
+from zonal.advising.ground import Ground
+from zonal.advising.layouts import learn_tree
+from zonal.errors import LayoutError, TableError, quoted
+from zonal.files import Snapshot
+from zonal.layout import TREE, Layout
+from zonal.simulate.standing import standing
+from zonal.tables.table import Table
+from zonal.verbs.advise import Request, request_of
+from zonal.workload.query import Workload
+
+AUTO = "auto"
+LEARNED = (AUTO, TREE)
+
+Queries = Workload | Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What queries read of the table's bytes, as mean shares: before, as predicted, and in the end."""
+
+    queries: int
+    share_before: float
+    share_predicted: float
+    share_after: float
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A layout, and the queries that tell what it is worth; for `auto` those that it was not chosen with."""
+
+    layout: Layout | None
+    """None: the table is best left as it is."""
+    reason: str
+    asked: Asked
+    before: float
+    predicted: float
+
+    def held_against(self, after: Snapshot) -> Predicted:
+        """Ask the queries again, of the table as it is now."""
+        found = standing(after, self.asked.bounds, self.asked.weights).current.mean
+        return Predicted(len(self.asked), self.before, self.predicted, found)
+
+
+def learn(
+    kind: str,
+    table: Table,
+    snapshot: Snapshot,
+    queries: Queries,
+    *,
+    names: Sequence[str] = (),
+    dialect: str | None = None,
+    target_file_bytes: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Learned:
+    """Learn a layout: `auto` is what `advise` says, `tree` a tree of all the queries."""
+    request = request_of(
+        table, snapshot, queries, names=names, dialect=dialect, target_file_size=target_file_bytes, progress=progress
+    )
+    ground = request.ground()
+    if isinstance(ground, str):
+        raise TableError(f"No layout can be learned for {quoted(snapshot.name, limit=200)}. {ground}")
+    return _best(request, ground) if kind == AUTO else _tree(ground)
+
+
+def _best(request: Request, ground: Ground) -> Learned:
+    advice = conclude(ground, request.terms)
+    before = advice.now.bytes if advice.now is not None else 1.0
+    best = advice.best
+    if advice.verdict != "cluster" or best is None or best.layout is None:
+        return Learned(None, advice.reason, ground.measured, before, before)
+    return Learned(best.layout, advice.reason, ground.measured, before, best.reads.bytes)
+
+
+def _tree(ground: Ground) -> Learned:
+    tree = learn_tree(
+        ground.sample,
+        ground.asked.bounds,
+        columns=ground.columns,
+        target_file_bytes=ground.target_file_bytes,
+        row_group_rows=ground.row_group_rows,
+        seed=ground.seed,
+    )
+    if tree is None:
+        name = quoted(ground.snapshot.name, limit=200)
+        raise LayoutError(f"No tree can be learned for {name}: no cut would spare its queries anything.")
+    before = ground.standing.current.mean
+    return Learned(tree, "", ground.asked, before, ground.predicted(tree, ground.sample).mean)

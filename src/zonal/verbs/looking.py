@@ -1,0 +1,226 @@
+"""The look that advice takes at a table: some rows of the filtered columns, and what a rewrite takes a row."""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from zonal.columns import find, leaf, leaf_type
+from zonal.errors import TableError, ZonalError
+from zonal.files import UNKNOWN, Bounds, Ints, Snapshot
+from zonal.keys import key_words
+from zonal.layout import Layout
+from zonal.parquet.footer import Footer, read_footer, row_group_bounds
+from zonal.predicates.bound import Bound
+from zonal.ranks import Ranks
+from zonal.rewrite import Scan, Source, Writing
+from zonal.rows import take_rows
+from zonal.sampling import OVERHEAD, look
+from zonal.simulate.trial import Rows, Shares
+from zonal.skipping import Index, Mask
+from zonal.tables.table import Readable, Table, is_rewritable
+from zonal.verbs.rewriting import new_run
+from zonal.words import family_of
+from zonal.worker.reader import Reader
+from zonal.worker.writer import sort_piece, trial_size
+
+MOST_FILES, MOST_PARTITIONS = 256, 256
+"""Files that are looked into, and partitions that they are spread over."""
+MOST_FOOTERS = 64
+"""Footers that tell what row groups skip today."""
+_TRIALS, _TRIAL_ROWS = 3, 50_000
+_THREADS = 8
+_ROW_SECONDS = 2e-6
+"""What a row takes where nothing could be tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """What was seen."""
+
+    rows: Rows
+    """A column a filtered column, by its dotted name in the table."""
+    partition_rows: Mapping[int, int]
+    """The rows of each partition that was looked at."""
+    table_rows: int
+    """Rows of the table, about."""
+    row_bytes: float
+    row_seconds: float
+    """Core-seconds that a row takes in a rewrite on Spark."""
+
+
+def look_at(table: Readable, snapshot: Snapshot, columns: Sequence[str], needed: Mask, rows: int) -> Looked:
+    """Read some rows of these columns, from files spread over the partitions, above all over those that are `needed`.
+
+    `needed` tells for each partition and query whether the query needs it.
+    """
+    files = spread(snapshot, needed)
+    top = list(dict.fromkeys(snapshot.schema.names[find(snapshot.schema, name)[0]] for name in columns))
+    scan = table.scan(snapshot, files, columns=top)
+    sample, held = look(scan, [scan.columns.get(name, name) for name in columns], rows)
+    data = _flat(sample.data, {name: scan.columns.get(name, name) for name in columns})
+    known = _partition_rows(snapshot, files, held)
+    looked = {part: known[part] for part in held}
+    row_bytes, row_seconds = _weigh(table, snapshot, files)
+    total = sum(known.values())
+    return Looked(
+        Rows(data, sample.partition),
+        looked,
+        total,
+        row_bytes or int(snapshot.files.sizes.sum()) / max(total, 1) or 1.0,
+        (row_seconds or _ROW_SECONDS) * OVERHEAD,
+    )
+
+
+def row_group_shares(
+    table: Table, snapshot: Snapshot, columns: Sequence[str], bounds: Sequence[Bound], shares: Shares
+) -> Shares | None:
+    """Return what each query reads today if row groups are skipped, too: less than its `shares` of whole files.
+
+    The footers of some files tell which part of a kept file's bytes is left; None where none can be read.
+    """
+    names = [name for name in columns if name in snapshot.physical]
+    files = _evenly(spread(snapshot, np.zeros((0, 0), np.bool_)), MOST_FOOTERS)
+    footers = _footers(table, snapshot, files)
+    groups = [group for footer in footers for group in footer.row_groups]
+    if not groups:
+        return None
+    sizes = np.array([group.compressed_size for group in groups], np.float64)
+    counts = np.array([len(footer.row_groups) for footer in footers])
+    index = Index(
+        np.array([group.rows for group in groups], np.int64),
+        {name: _group_bounds(footers, snapshot, name) for name in names},
+    )
+    kept = np.array([index.might_match(bound) for bound in bounds])
+    in_kept = np.repeat(np.logical_or.reduceat(kept, np.cumsum(counts) - counts, axis=1), counts, axis=1)
+    left, whole = kept @ sizes, in_kept @ sizes
+    usual = float(left.sum() / whole.sum()) if whole.sum() > 0 else 1.0
+    ratio = np.divide(left, whole, out=np.full(len(bounds), usual), where=whole > 0)
+    return np.asarray(shares * ratio, np.float64)
+
+
+def _footers(table: Table, snapshot: Snapshot, files: Ints) -> list[Footer]:
+    """Read the footers that can be read: the others tell nothing here, and the sample names what is wrong with them."""
+
+    def read(file: int) -> Footer | None:
+        try:
+            with table.open_file(snapshot.files.paths[file].as_py()) as opened:
+                return read_footer(opened)
+        except TableError:
+            return None
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return [footer for footer in pool.map(read, files.tolist()) if footer and footer.row_groups]
+
+
+def _group_bounds(footers: Sequence[Footer], snapshot: Snapshot, name: str) -> Bounds:
+    kind = leaf_type(snapshot.schema, find(snapshot.schema, name))
+    found = [row_group_bounds(footer, snapshot.physical[name], kind) for footer in footers]
+    return Bounds(
+        pa.concat_arrays([each.lower for each in found]),
+        pa.concat_arrays([each.upper for each in found]),
+        np.concatenate([each.nulls for each in found]),
+        np.concatenate([each.nans for each in found]),
+    )
+
+
+def _evenly(files: Ints, count: int) -> Ints:
+    return files if len(files) <= count else files[(2 * np.arange(count) + 1) * len(files) // (2 * count)]
+
+
+def fit_columns(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
+    """Return those of the columns that have an order; others can't be sampled as keys."""
+    schema = snapshot.schema
+    return [name for name in names if family_of(leaf_type(schema, find(schema, name))) not in (None, "null")]
+
+
+def spread(snapshot: Snapshot, needed: Mask) -> Ints:
+    """Choose files evenly over the partitions; of many partitions, those that most queries need, and some others."""
+    files = snapshot.files
+    parts, counts = np.unique(files.partition, return_counts=True)
+    if len(parts) > MOST_PARTITIONS:
+        wanted = needed[parts].sum(axis=1) if needed.size else np.zeros(len(parts))
+        order = np.argsort(-wanted, kind="stable")
+        first, rest = order[: MOST_PARTITIONS // 2], np.sort(order[MOST_PARTITIONS // 2 :])
+        others = rest[np.linspace(0, len(rest) - 1, MOST_PARTITIONS // 2).astype(np.int64)]
+        chosen = np.sort(np.concatenate([first, others]))
+        parts, counts = parts[chosen], counts[chosen]
+    budget = np.maximum(1, MOST_FILES * counts // max(int(counts.sum()), 1))
+    by_part = np.argsort(files.partition, kind="stable")
+    starts = np.searchsorted(files.partition[by_part], parts)
+    found = [
+        by_part[start + (2 * np.arange(take) + 1) * count // (2 * take)]
+        if take < count
+        else by_part[start : start + count]
+        for start, count, take in zip(starts.tolist(), counts.tolist(), budget.tolist(), strict=True)
+    ]
+    return np.sort(np.concatenate([np.zeros(0, np.int64), *found])).astype(np.int64)
+
+
+def _flat(data: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """Give every leaf a column of its own, with the name that the table has for it."""
+    return pa.table({name: leaf(data, find(data.schema, path)) for name, path in names.items()}).combine_chunks()
+
+
+def _partition_rows(snapshot: Snapshot, looked: Ints, held: Mapping[int, int]) -> dict[int, int]:
+    """Return the rows of all partitions; where the metadata has no count, as many a byte as in the files looked at."""
+    files = snapshot.files
+    per_byte = sum(held.values()) / max(int(files.sizes[looked].sum()), 1)
+    rows = np.where(files.rows == UNKNOWN, np.round(files.sizes * per_byte), files.rows).astype(np.float64)
+    rows -= np.where(files.deleted == UNKNOWN, 0, files.deleted)
+    parts, place = np.unique(files.partition, return_inverse=True)
+    counts = np.bincount(place, np.maximum(rows, 0.0))
+    return {int(part): int(count) for part, count in zip(parts, counts, strict=True)}
+
+
+def _weigh(table: Readable, snapshot: Snapshot, files: Ints) -> tuple[float | None, float | None]:
+    """Return bytes and core-seconds a row of a rewrite, from rows that are read, sorted and written on trial.
+
+    None where there are no rows, or none that could be sorted.
+    """
+    chosen = _evenly(files, _TRIALS)
+    scan = table.scan(snapshot, chosen)
+    began = time.thread_time()
+    reader = Reader(scan.reading, scan.storage)
+    drawn: list[pa.Table] = []
+    read = 0
+    for source in scan.sources:
+        data, count = _first_rows(reader, source)
+        drawn += [] if data is None else [data]
+        read += count
+    some = pa.concat_tables([pa.Table.from_batches([], scan.reading.schema), *drawn])
+    key = next((name for name in scan.columns.values() if _is_key(scan, name)), None)
+    if not some.num_rows or key is None:
+        return None, None
+    layout = Layout("linear", (key,))
+    words = key_words(some, layout, Ranks.fit(some, layout.columns))
+    size = trial_size(sort_piece(words, some, layout), _writing(table, snapshot, scan, layout), layout)
+    return size / some.num_rows, (time.thread_time() - began) / max(read, 1)
+
+
+def _first_rows(reader: Reader, source: Source) -> tuple[pa.Table | None, int]:
+    groups = [number for number, group in enumerate(reader.row_groups(source)) if group.rows]
+    if not groups:
+        return None, 0
+    (found,) = reader.rows(source, [groups[len(groups) // 2]])
+    live = found.data.num_rows
+    some = np.linspace(0, max(live - 1, 0), min(live, _TRIAL_ROWS)).astype(np.int64)
+    return take_rows(found.data, some), found.read
+
+
+def _is_key(scan: Scan, name: str) -> bool:
+    schema = scan.reading.schema
+    return family_of(leaf_type(schema, find(schema, name))) not in (None, "null")
+
+
+def _writing(table: Readable, snapshot: Snapshot, scan: Scan, layout: Layout) -> Writing:
+    """Return how the table's files are written; how files usually are, where zonal can't write them."""
+    if is_rewritable(table) and not snapshot.blockers:
+        try:
+            return table.writing(snapshot, layout=layout, run=new_run())
+        except ZonalError:
+            pass  # a table that is opened at a version, say: its rows weigh the same
+    return Writing(folder="", storage=scan.storage, schema=scan.reading.schema)
