@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import zonal
+from zonal.cli import main
+from zonal.report.bars import step_bar
 
 
 def run(*arguments, **options):
@@ -122,3 +124,125 @@ def test_mistakes_with_tables_are_explained_in_a_line(folder, arguments, message
     assert message in told.stderr
     assert "Traceback" not in told.stderr
     assert told.stdout == ""
+
+
+QUERIES = """
+SELECT * FROM events WHERE id = 5;
+SELECT count(*) FROM db.events WHERE id BETWEEN 120 AND 130;
+SELECT * FROM recent WHERE id > 390;
+SELECT * FROM events WHERE idd = 7;
+SELECT * FROM orders WHERE id = 5;
+SELECT FROM WHERE 'broken;
+"""
+
+
+@pytest.fixture(scope="module")
+def logs(folder):
+    where = folder.parent
+    (where / "queries.sql").write_text(QUERIES)
+    (where / "recent.sql").write_text("SELECT * FROM events WHERE id > 100")
+    (where / "other.sql").write_text("SELECT * FROM orders WHERE id = 5")
+    (where / "latin.sql").write_bytes("SELECT 'é' FROM events".encode("latin-1"))
+    (where / "counts.csv").write_text("a,b\n1,2\n")
+    return where
+
+
+def test_advise_says_what_to_do_with_a_table(folder, logs):
+    view, page = f"recent={logs / 'recent.sql'}", logs / "advice.html"
+    line = ["advise", folder, "--queries", logs / "queries.sql", "--target-file-size", "1KB", "--view", view]
+    told = run(*line, "--report", page)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith("Leave it"), "the verdict comes first"
+    assert "4 files" in told.stdout
+    assert "leave as it is" in told.stdout
+    assert "full scans    1 of these" in told.stdout, "the table has no column idd"
+    assert "6: 5 read, 1 can't be read" in told.stdout
+    assert "4; 1 ask other tables" in told.stdout, "the view's query counts"
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    found = json.loads(run(*line, "--output", "json", "--hide-literals").stdout)
+    assert (found["verdict"], found["files"], found["hidden"]) == ("leave", 4, True)
+    assert found["summary"]["matched"] == 4
+
+
+def test_advise_without_a_query_of_the_table_prints_what_it_read_and_fails(folder, logs):
+    told = run("advise", folder, "--queries", logs / "other.sql")
+    assert told.returncode == 1
+    assert told.stdout.startswith("No query in the logs reads it")
+    assert "of this table 0; 1 ask other tables" in told.stdout
+    assert told.stderr == ""
+    named = run("advise", folder, "--queries", logs / "other.sql", "--name", "orders")
+    assert named.returncode == 0, "the log knows the table by another name"
+    assert "of this table 1;" in named.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--queries", "nothing.sql"], "There is no query log"),
+        (["--queries", "{}/counts.csv"], "has no column with SQL"),
+        (["--queries", "{}/queries.sql", "--dialect", "sparkk"], "Did you mean 'spark'?"),
+        (["--queries", "{}/queries.sql", "--timezone", "Mars"], "time zone 'Mars'"),
+        (["--queries", "{}/queries.sql", "--view", "recent"], "--view 'recent' is not KEY=VALUE"),
+        (["--queries", "{}/queries.sql", "--view", "recent={}/recnt.sql"], "The view 'recent' can't be read from"),
+        (["--queries", "{}/queries.sql", "--view", "recent={}/latin.sql"], "is not text in UTF-8"),
+        (["--queries", "{}/queries.sql", "--report", "{}/queries.sql"], "let it end in .html"),
+        (["--queries", "{}/queries.sql", "--report", "{}/no/advice.html"], "a folder that doesn't exist"),
+        (["--queries", "{}/queries.sql", "--cap", "2"], "The limit 2.0 is no share"),
+        (["--queries", "{}/queries.sql", "--half-life", "0"], "half-life of 0.0 days"),
+        (["--queries", "{}/queries.sql", "--scan-price", "nan"], "scan_price=nan is not a number"),
+        (["--queries", "{}/queries.sql", "--sample-rows", "0"], "sample_rows=0"),
+        (["--queries", "{}/queries.sql", "--target-file-size", "3"], "'3' is not a size"),
+    ],
+)
+def test_mistakes_with_advise_are_explained_in_a_line(folder, logs, arguments, message, monkeypatch, capsys):
+    """In this process: there are many of them."""
+    monkeypatch.setattr(sys, "argv", ["zonal", "advise", str(folder), *(each.format(logs) for each in arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    told = capsys.readouterr()
+    assert stopped.value.code == 1
+    assert message in told.err
+    assert told.out == ""
+    assert (logs / "queries.sql").read_text() == QUERIES, "a log is never overwritten"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--layout", "tree"], "give their logs with --queries"),
+        (["--layout", "auto", "--queries", "{}/queries.sql", "--by", "id"], "leave out by"),
+        (["--by", "id", "--queries", "{}/queries.sql"], "--layout auto or --layout tree: say which"),
+        (["--by", "id", "--name", "orders"], "--name and --dialect tell how to read --queries"),
+        (["--by", "id", "--dialect", "spark"], "--name and --dialect tell how to read --queries"),
+        (["--layout", "tree", "--queries", "nothing.sql"], "There is no query log"),
+        (["--layout", "tree", "--queries", "{}/other.sql"], "No query in the logs reads it"),
+    ],
+)
+def test_mistakes_with_learned_layouts_are_explained_before_spark_starts(
+    folder, logs, arguments, message, monkeypatch, capsys
+):
+    line = ["zonal", "cluster", str(folder), "--into", f"delta:{logs}/copy", *(each.format(logs) for each in arguments)]
+    monkeypatch.setattr(sys, "argv", line)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    told = capsys.readouterr()
+    assert stopped.value.code == 1
+    assert message in told.err
+    assert told.out == ""
+    assert not (logs / "copy").exists()
+
+
+def test_the_bar_forgets_how_long_the_last_step_was(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with step_bar() as report:
+        report("reading the logs", 50, 100)
+        report("sampling", 0, 0)
+    said = capsys.readouterr().err
+    assert "sampling" in said
+    assert "%" not in said.rpartition("sampling")[2]
+
+
+def test_advise_asks_for_a_log(folder):
+    told = run("advise", folder)
+    assert told.returncode == 2
+    assert "--queries" in told.stderr

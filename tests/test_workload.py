@@ -314,11 +314,12 @@ def test_progress_ends_with_all_bytes(tmp_path):
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-def test_examples_can_be_shown_without_the_sql(tmp_path):
-    log = records(tmp_path, {"sql": "select * from t where 'secret' 'secret' ="})
-    summary = read_workload([log], tables=["t"], dialect="spark").summary
-    assert summary.unparsable == 1
-    assert not any("secret" in example for example in summary.hidden_examples)
+def test_a_view_that_cant_be_read_and_an_unknown_dialect_are_refused_at_once(tmp_path):
+    log = records(tmp_path, {"sql": "select * from events where a = 1"})
+    with pytest.raises(PredicateError, match="view 'v'"):
+        read_workload([log], tables=["events"], dialect="spark", views={"v": "select from where"})
+    with pytest.raises(PredicateError, match=r"Unknown SQL dialect 'sparkk'\..*spark"):
+        read_workload([log], tables=["events"], dialect="sparkk")
 
 
 def test_names_that_join_without_an_alias_find_their_table_where_its_columns_are_known(tmp_path):

@@ -81,9 +81,9 @@ class Text:
 
 def prepare(sql: str, kind: str, dialect: str | None, now: datetime | None, zone: str) -> Text:
     """Tokenize, and refuse what would take too long or too deep a stack."""
-    reader = Dialect.get_or_raise(_dialect(dialect))
+    reader = Dialect.get_or_raise(known_dialect(dialect))
     tokens = _tokens(sql, reader)
-    session = Session(_dialect(dialect), _moment(now), zone_of(zone), _doubtful(sql, tokens, reader))
+    session = Session(known_dialect(dialect), _moment(now), zone_of(zone), _doubtful(sql, tokens, reader))
     if kind == "condition" and tokens[0].token_type == TokenType.WHERE:
         tokens = tokens[1:]
     starts = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
@@ -160,7 +160,8 @@ def _parsed(read: Text) -> exp.Expr | None:
     return found[0] if len(found) == 1 else None
 
 
-def _dialect(name: str | None) -> str:
+def known_dialect(name: str | None) -> str:
+    """Return the dialect's name as sqlglot writes it, or raise an error that suggests one."""
     known = [dialect.value for dialect in Dialects if dialect.value]
     folded = (name or "").strip().lower()
     if folded and folded not in known:

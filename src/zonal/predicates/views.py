@@ -1,5 +1,6 @@
 """Views by name: their queries, read once however many statements name them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,13 +35,24 @@ def read_views(views: Mapping[str, str], sql: str, dialect: str | None) -> Views
     waiting, depth, doubtful = [sql], 0, frozenset[str]()
     while waiting:
         text = waiting.pop().casefold()
-        for path in [path for path in left if path[-1] in text]:
+        for path in [path for path in left if _names(text, path[-1])]:
             name, query = left.pop(path)
             view = _read(name, query, dialect)
             found[path] = Definition(view.query, Scope())
             depth, doubtful = depth + view.depth + 5, doubtful | view.doubtful
             waiting.append(query)
     return Views(found, depth, doubtful)
+
+
+def check_views(views: Mapping[str, str], dialect: str | None) -> None:
+    """Raise an error for a view that can't be read."""
+    for name, text in views.items():
+        _read(name, text, dialect)
+
+
+def _names(text: str, name: str) -> bool:
+    """Tell whether a name may stand in a text as a word of its own."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 @lru_cache(maxsize=512)

@@ -5,7 +5,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 if TYPE_CHECKING:
     from zonal.verbs.cluster import Step
@@ -23,7 +31,7 @@ def step_bar() -> Iterator[Callable[[str, int, int], None] | None]:
         task = bar.add_task("", total=None)
 
         def report(step: str, done: int, total: int) -> None:
-            bar.update(task, description=step, completed=done, total=total or None)
+            _update(bar, task, step, done, total)
 
         yield report
 
@@ -44,7 +52,7 @@ def rewrite_bar() -> "Iterator[Callable[[Step], None] | None]":
         def report(step: "Step") -> None:
             where = f"commit {step.commit} of {step.commits}: " if step.commits > 1 else ""
             what = f" {step.rows:,} rows, {size_text(step.bytes)}" if step.rows else ""
-            bar.update(task, description=where + step.name + what, completed=step.done, total=step.total or None)
+            _update(bar, task, where + step.name + what, step.done, step.total)
 
         yield report
 
@@ -59,3 +67,10 @@ def footer_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, description="reading footers", completed=done, total=total)
+
+
+def _update(bar: Progress, task: TaskID, what: str, done: int, total: int) -> None:
+    """Show a step; the end of the one before is forgotten, which `update` alone doesn't."""
+    bar.update(task, description=what, completed=done, total=total or None)
+    if not total:
+        bar.tasks[0].total = None

@@ -143,8 +143,11 @@ def change_facts(advice: Advice) -> Iterator[Fact]:
 
 
 def _reads(reads: Reads) -> str:
-    groups = "" if reads.row_groups is None else f", {share_text(reads.row_groups)} where row groups are skipped"
-    return f"{share_text(reads.bytes)} of the bytes ({interval_text(reads)}{groups})"
+    share, interval = share_text(reads.bytes), interval_text(reads)
+    groups = share if reads.row_groups is None else share_text(reads.row_groups)
+    more = [interval] if interval != share else []
+    more += [f"{groups} where row groups are skipped"] if groups != share else []
+    return f"{share} of the bytes" + (f" ({', '.join(more)})" if more else "")
 
 
 def regressions_heading(candidate: Candidate) -> str:

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,7 @@ def _dotted(schema: pa.Schema, read: pa.Schema, name: str) -> str:
     return ".".join(names)
 
 
+@lru_cache(maxsize=8)
 def _leaf_paths(schema: pa.Schema) -> Mapping[str, int]:
     """Return Parquet's path of every leaf in order, with the number of the column that it belongs to."""
     found: list[pq.FileMetaData] = []

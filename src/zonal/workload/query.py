@@ -1,6 +1,5 @@
 """A workload as a value: which predicates a table is asked, how much each of them matters, and what a log left out."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,9 +7,6 @@ from datetime import datetime
 from zonal.errors import ZonalError
 from zonal.predicates.sql import parse_where
 from zonal.predicates.tree import And, Compare, Constant, In, IsNull, Or, Predicate, StartsWith
-
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
-"""What `errors.quoted` makes."""
 
 
 class LogError(ZonalError):
@@ -54,11 +50,6 @@ class Summary:
     """The SQL dialect that was given or found; empty for the standard."""
     days: float | None = None
     """From the first to the last run, where the log knows times."""
-
-    @property
-    def hidden_examples(self) -> tuple[str, ...]:
-        """Return the examples without the SQL that they quote."""
-        return tuple(_QUOTED.sub("…", example) for example in self.examples)
 
 
 @dataclass(frozen=True)

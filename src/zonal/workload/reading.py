@@ -11,6 +11,8 @@ from types import MappingProxyType
 from zonal.errors import PredicateError, ZonalError, quoted
 from zonal.predicates.asking import Asked, ask, guess_dialect
 from zonal.predicates.calendar import zone_of
+from zonal.predicates.statement import known_dialect
+from zonal.predicates.views import check_views
 from zonal.workload.entries import entries_of
 from zonal.workload.logfiles import Log, find_logs
 from zonal.workload.query import LogError, Summary, Workload, is_usable, signature
@@ -51,13 +53,15 @@ def read_workload(
     """Read what the logs ask of the table that they know by one of the names `tables`.
 
     Logs are files or folders of them. With the table's `columns` (names of its schema, in order) statements that join
-    it with others without saying whose column a name is are understood, too. Entries that can't be read are counted and never an exception; a log in which
-    no SQL can be found is a `LogError`. Relative dates mean the time of the run, to the hour (coarser in logs with
-    thousands of different ones); without a time in the log, `now`. `progress` is told bytes done and bytes in all.
+    it with others without saying whose column a name is are understood, too. Entries that can't be read are counted and
+    never an exception; a log in which no SQL can be found is a `LogError`. Relative dates mean the time of the run, to
+    the hour (coarser in logs with thousands of different ones); without a time in the log, `now`. `progress` is told
+    bytes done and bytes in all.
     """
     _check(tables, half_life_days, cap)
     zone, found = zone_of(timezone), find_logs(logs)
-    chosen = dialect if dialect is not None else _dialect(found, tables, zone)
+    chosen = known_dialect(dialect) if dialect is not None else _dialect(found, tables, zone)
+    check_views(views, chosen)
     reader = _Reader(tables, chosen, timezone, views, columns, half_life_days, now)
     done, total = 0, sum(log.size for log in found)
     for log in found:
