@@ -8,26 +8,28 @@ from zonal.advising.advice import Bloom, Filtered
 from zonal.advising.asked import filters_of, is_equality
 from zonal.advising.ground import Ground
 from zonal.errors import quoted
-from zonal.layout import Layout
+from zonal.layout import TREE, Layout
 from zonal.simulate.predicting import Prediction
 
 LEAST_DISTINCT = 1000
 LEAST_WEIGHT = 0.01
 FALSE_POSITIVES = 0.01
 """Row groups that a filter keeps for nothing."""
-_LEAST_GAIN = 0.25
+_LEAST_GAIN, _LEAST_SHARE = 0.25, 0.05
 
 
 def useful_blooms(
     ground: Ground, layout: Layout | None, found: Prediction, filtered: Sequence[Filtered]
 ) -> tuple[Bloom, ...]:
-    """Return the columns whose filters would spare queries at least a quarter of what they read, heaviest first.
+    """Return the columns whose filters would spare queries at least a quarter of what they read, heaviest first;
+    queries that read next to nothing with the layout alone need none.
 
     `found` is what the held-out queries read with the layout. A value is taken to lie in as many row groups as it has
     rows on average: filters help for values that are rare.
     """
-    groups = max(ground.rows / ground.row_group_rows, 1.0)
-    inside = set(layout.columns if layout is not None else ())
+    groups = max(ground.rows / ground.row_group_rows, float(found.files), 1.0)
+    # A tree names all filtered columns; what it doesn't cut, or hardly, is seen by what its queries read.
+    inside = set(layout.columns if layout is not None and layout.kind != TREE else ())
     blooms = [
         bloom
         for column in filtered
@@ -56,12 +58,12 @@ def _bloom(ground: Ground, column: Filtered, found: Prediction, groups: float) -
     lying = np.minimum(np.array(values) * (ground.rows / distinct) / groups, 1.0)
     after = np.minimum(before, before * FALSE_POSITIVES + lying)
     old, new = (float(weights @ each / max(float(weights.sum()), 1e-300)) for each in (before, after))
-    if old <= 0 or new > (1 - _LEAST_GAIN) * old:
+    if old < _LEAST_SHARE or new > (1 - _LEAST_GAIN) * old:
         return None
     text = (
         f"{column.equality:.0%} of the queries' weight asks for single values of {quoted(column.column)}, which has "
-        f"about {distinct:,.0f} values and isn't in the layout: with filters these queries read {new:.1%} instead of "
-        f"{old:.1%}, in engines that ask Parquet's Bloom filters."
+        f"about {distinct:,.0f} values that the layout doesn't part enough: with filters these queries read {new:.1%} "
+        f"instead of {old:.1%}, in engines that ask Parquet's Bloom filters."
     )
     return Bloom(column.column, text, column.equality, old, new)
 

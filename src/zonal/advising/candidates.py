@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
+import pyarrow.compute as pc
+
 from zonal.advising.advice import Candidate, Kind, Prices, Reads, Regression
 from zonal.advising.costs import cost_of, saved_bytes
 from zonal.advising.ground import Ground
 from zonal.advising.layouts import finalists
 from zonal.advising.merging import merged
 from zonal.advising.partitioning import best_partitioning
+from zonal.files import Snapshot
 from zonal.layout import Layout
 from zonal.predicates.text import describe
 from zonal.simulate.predicting import Prediction
@@ -101,7 +104,14 @@ def all_candidates(account: Account, now: Reads) -> Iterator[Candidate]:
     for layout in finalists(ground):
         again = "The layout that the table records, over all its files." if layout == ground.snapshot.layout else ""
         kind: Kind = layout.kind  # type: ignore[assignment]
-        yield account.candidate(kind, layout.short, ground.predicted(layout), layout=layout, note=again)
+        yield account.candidate(
+            kind,
+            layout.short,
+            ground.predicted(layout),
+            layout=layout,
+            share_rewritten=_outside(ground.snapshot, layout),
+            note=again,
+        )
     if (parts := best_partitioning(ground)) is not None:
         columns = ", ".join(parts.layout.columns)
         yield account.candidate(
@@ -111,6 +121,13 @@ def all_candidates(account: Account, now: Reads) -> Iterator[Candidate]:
             note=f"zonal doesn't repartition a table in place: write it anew, with {parts.partitions:,} partitions by "
             f"{parts.by}, and cluster it with {parts.layout.short}.",
         )
+
+
+def _outside(snapshot: Snapshot, layout: Layout) -> float:
+    """Return the share of the bytes in files that aren't in the layout yet."""
+    files = snapshot.files
+    done = pc.fill_null(pc.equal(files.layout_ids, layout.id), False).to_numpy(zero_copy_only=False)
+    return float(files.sizes[~done].sum() / max(int(files.sizes.sum()), 1))
 
 
 def _sizes(account: Account) -> Candidate | None:

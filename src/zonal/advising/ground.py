@@ -9,6 +9,7 @@ from zonal.advising.asked import Asked, Fit
 from zonal.boxes import boxes_of
 from zonal.files import Ints, Snapshot
 from zonal.layout import DEFAULT_ROW_GROUP_ROWS, Layout
+from zonal.predicates.bound import Bound
 from zonal.simulate.predicting import Prediction, predict
 from zonal.simulate.standing import Standing
 from zonal.simulate.trial import Rows, Shares, Trial
@@ -22,6 +23,8 @@ class Ground:
 
     snapshot: Snapshot
     asked: Asked
+    decided: tuple[Bound, ...]
+    """What files can decide of the queries; trees are learned from all of them, predictions rest on this."""
     fit: Fit
     standing: Standing
     """What all the queries read today."""
@@ -84,7 +87,7 @@ class Ground:
         asked, known = self.asked.some(queries), self.sample.in_partition
         return replace(
             self.sample,
-            boxes=boxes_of(asked.bounds, self.sample.coded),
+            boxes=boxes_of([self.decided[query] for query in queries], self.sample.coded),
             weights=asked.weights,
             in_partition=None if known is None else known[:, queries],
         )

@@ -17,7 +17,7 @@ _SINGLES, _COLUMNS = 12, 5
 """Columns that are tried alone, those of the most weight; and of them the best ones, that are tried together."""
 _FINALISTS = 2
 _MOST_TOGETHER = 4
-_LEAF_ROWS = 48
+_LEAF_ROWS = 64
 """Rows of the sample that a leaf has at least: smaller ones can't be measured, and growing them takes long."""
 
 

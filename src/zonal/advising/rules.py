@@ -1,8 +1,9 @@
 """Rules of experience: what is known to go wrong with layouts, looked for in a table and its queries.
 
 Each rule yields a `Caution` with the numbers that it saw and what to do. Codes: `few-queries`, `full-scans`,
-`opaque-filters`, `parameters`, `unknown-columns`, `unparsable`, `low-cardinality`, `unique`, `skew`, `many-columns`,
-`dominant-column`, `no-statistics`, `partition-correlated`, `small-table`, `small-files`, `extrapolated`, `blocked`.
+`opaque-filters`, `nan`, `parameters`, `unknown-columns`, `unparsable`, `low-cardinality`, `unique`, `skew`,
+`many-columns`, `dominant-column`, `no-statistics`, `partition-correlated`, `small-table`, `small-files`,
+`extrapolated`, `blocked`.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import numpy as np
 from zonal.advising.advice import Candidate, Caution, Filtered
 from zonal.advising.amounts import size_text
 from zonal.advising.asked import LEAST_QUERIES, opaque_filters
+from zonal.advising.decidable import REASON
 from zonal.advising.ground import Ground
 from zonal.advising.statistics import statistics_advice
 from zonal.boxes import NULL
@@ -21,6 +23,7 @@ from zonal.conjunctions import IS_NULL, RANGE
 from zonal.errors import quoted
 from zonal.files import Ints
 from zonal.layout import ADVISED_COLUMNS
+from zonal.predicates.bound import Anything, leaves_of
 from zonal.skipping import Codes
 from zonal.workload.query import Summary
 
@@ -105,6 +108,23 @@ def _opaque(case: Case) -> Iterator[Caution]:
             f"{weight:.0%} of the queries' weight has a filter that bounds can't decide, such as a function of a "
             f"column. Filter by the column itself where you can.{reasons}",
         )
+
+
+def _may_be_nan(case: Case) -> Iterator[Caution]:
+    weights: dict[str, float] = {}
+    for bound, weight in zip(case.ground.decided, case.ground.asked.weights.tolist(), strict=True):
+        for name in {
+            node.columns[0] for node in leaves_of(bound) if isinstance(node, Anything) and node.reason == REASON
+        }:
+            weights[name] = weights.get(name, 0.0) + weight
+    for name, weight in weights.items():
+        if weight >= MATTERS:
+            yield Caution(
+                "nan",
+                f"{weight:.0%} of the queries' weight asks for {quoted(name)} without an upper limit. {REASON}: all of "
+                "them count as read here. Engines that don't care for NaN skip more; an upper limit helps all.",
+                name,
+            )
 
 
 def _parameters(case: Case) -> Iterator[Caution]:
@@ -312,6 +332,7 @@ RULES: tuple[Rule, ...] = (
     _few_queries,
     _full_scans,
     _opaque,
+    _may_be_nan,
     _parameters,
     _unknown_columns,
     _unparsable,

@@ -7,20 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import pyarrow as pa
+
 from zonal.advising.advice import Advice, Prices
-from zonal.advising.asked import bind_queries, chosen_queries, filter_weights, halves, named_columns
+from zonal.advising.asked import Asked, Fit, bind_queries, chosen_queries, filter_weights, halves, named_columns
 from zonal.advising.concluding import Terms, conclude, nothing_known, terms_of
+from zonal.advising.decidable import decidable, float_columns
 from zonal.advising.ground import Ground
 from zonal.boxes import boxes_of, code
+from zonal.columns import leaves
 from zonal.errors import TableError, ZonalError
 from zonal.files import Snapshot
 from zonal.layout import DEFAULT_FILE_BYTES
-from zonal.simulate.standing import standing
-from zonal.simulate.trial import MAX_COLUMNS, Trial
+from zonal.simulate.parameters import has_parameters
+from zonal.simulate.standing import Standing, standing
+from zonal.simulate.trial import MAX_COLUMNS, Shares, Trial
 from zonal.sizes import parse_size
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.tables.table import Table, is_readable
-from zonal.verbs.looking import fit_columns, look_at, row_group_shares
+from zonal.verbs.looking import Looked, fit_columns, look_at, row_group_shares
 from zonal.workload.query import Workload
 from zonal.workload.reading import read_workload
 
@@ -186,63 +191,75 @@ class Request:
 
     def ground(self) -> Ground | str:
         """Read what candidates are tried on, or return why that can't be."""
-        snapshot, seed = self.snapshot, self.seed
-        if not self.workload.queries:
-            return "No query in the logs reads it. Give the names by which the logs know the table."
-        if not len(snapshot.files):
-            return "It has no files."
-        if not is_readable(self.table):
-            return "Its rows can't be read."
-        chosen, runs, left_out = chosen_queries(self.workload, seed)
-        rough, _ = bind_queries(chosen, runs, snapshot.schema, data=None, timezone=self.timezone, seed=seed)
-        names = sampled_columns(snapshot, list(filter_weights(rough)[0]), named_columns(rough.bounds))
+        if problem := self._problem():
+            return problem
+        snapshot = self.snapshot
+        chosen, runs, left_out = chosen_queries(self.workload, self.seed)
+        asked, fit = self._bound(chosen, runs, None)
+        if not len(asked):
+            return f"No query fits its columns. {'' if self.terms.hide else fit.unknown[0]}".rstrip()
+        names = sampled_columns(snapshot, [*filter_weights(asked)[0], *named_columns(asked.bounds)])
         if not names:
-            return "No query filters a column that rows could be ordered by."
+            return "It has no column that rows could be ordered by."
         self.tell("asking the table's files", 0, 0)
-        first = standing(snapshot, rough.bounds, rough.weights)
+        stands = standing(snapshot, asked.bounds, asked.weights)
         self.tell("sampling", 0, 0)
         try:
-            looked = look_at(self.table, snapshot, names, first.in_partition, self.sample_rows)
+            looked = look_at(self.table, snapshot, names, stands.in_partition, self.sample_rows)  # type: ignore[arg-type]
         except TableError as error:
             return f"Its rows can't be read. {error}"
         if not looked.rows.data.num_rows:
             return "It has no rows."
-        asked, fit = bind_queries(
-            chosen, runs, snapshot.schema, data=looked.rows.data, timezone=self.timezone, seed=seed
-        )
-        if not len(asked):
-            return "No query fits its columns."
-        stands = standing(snapshot, asked.bounds, asked.weights) if fit.drawn else first
-        groups = row_group_shares(self.table, snapshot, names, asked.bounds, stands.current.shares)
-        learn, held = halves(asked, seed)
+        if any(has_parameters(query.predicate) for query in asked.queries):
+            asked, fit = self._bound(chosen, runs, looked.rows.data)
+            stands = standing(snapshot, asked.bounds, asked.weights)
+        return self._tried_on(names, asked, replace(fit, left_out=left_out), stands, looked)
+
+    def _problem(self) -> str:
+        if not self.workload.queries:
+            return "No query in the logs reads it. Give the names by which the logs know the table."
+        if not len(self.snapshot.files):
+            return "It has no files."
+        return "" if is_readable(self.table) else "Its rows can't be read."
+
+    def _bound(self, workload: Workload, runs: Shares, data: pa.Table | None) -> tuple[Asked, Fit]:
+        return bind_queries(workload, runs, self.snapshot.schema, data=data, timezone=self.timezone, seed=self.seed)
+
+    def _tried_on(self, names: Sequence[str], asked: Asked, fit: Fit, stands: Standing, looked: Looked) -> Ground:
+        snapshot = self.snapshot
+        learn, held = halves(asked, self.seed)
         coded = code(looked.rows.data, names)
+        floats = float_columns(snapshot, names)
+        decided = tuple(decidable(bound, floats) for bound in asked.bounds)
         sample = Trial(
             looked.rows,
             coded,
-            boxes_of(asked.bounds, coded),
+            boxes_of(decided, coded),
             asked.weights,
             looked.partition_rows,
             looked.row_bytes,
             stands.in_partition if snapshot.partitioning else None,
         )
-        fixed = set(snapshot.partitioning)
+        filtered = filter_weights(asked)[0]
         return Ground(
             snapshot=snapshot,
             asked=asked,
-            fit=replace(fit, left_out=left_out),
+            decided=decided,
+            fit=fit,
             standing=stands,
-            groups_today=groups,
+            groups_today=row_group_shares(self.table, snapshot, names, asked.bounds, stands.current.shares),
             sample=sample,
             learn=learn,
             held=held,
-            columns=tuple(name for name in sample.coded.columns if name not in fixed),
+            columns=tuple(name for name in filtered if name in names and name not in snapshot.partitioning),
             target_file_bytes=self.target,
             rows=looked.table_rows,
             row_seconds=looked.row_seconds,
-            seed=seed,
+            seed=self.seed,
         )
 
 
-def sampled_columns(snapshot: Snapshot, filtered: Sequence[str], named: Sequence[str]) -> list[str]:
-    """Return the columns to sample: those of the most weight, and those that only parameters are compared with."""
-    return fit_columns(snapshot, list(dict.fromkeys([*filtered, *named])))[:MAX_COLUMNS]
+def sampled_columns(snapshot: Snapshot, named: Sequence[str]) -> list[str]:
+    """Return the columns to sample: those that queries name first, or any one where they name none."""
+    found = fit_columns(snapshot, list(dict.fromkeys(named)))
+    return found[:MAX_COLUMNS] or fit_columns(snapshot, leaves(snapshot.schema))[:1]
