@@ -249,3 +249,13 @@ def test_columns_are_named_by_how_often_they_are_asked_for():
     bounds = [bind(predicate, schema) for predicate in (*asked, Unknown("?", (Column("a"),)))]
     assert literal_columns(bounds) == ["b", "a"]
     assert literal_columns(bounds, [5, 1, 1, 1]) == ["a", "b"]
+
+
+def test_a_literal_beyond_the_sample_but_not_beyond_the_table_meets_the_last_units():
+    table = pa.table({"x": [10, 20, 30, 40]})
+    asked = [bind(parse_where(text), table.schema) for text in ("x = 5", "x = 45", "x = 1", "x = 99", "x <= 5")]
+    order, starts = np.arange(4), np.array([0, 2])
+    plain, known = code(table, ["x"]), code(table, ["x"], {"x": (3, 50)})
+    assert not meets(units_of(plain, order, starts), boxes_of(asked, plain)).any()
+    found = meets(units_of(known, order, starts), boxes_of(asked, known))
+    assert found.tolist() == [[True, False, False, False, True], [False, True, False, False, False]]

@@ -8,8 +8,9 @@ query needs more than `MOST_BOXES` boxes, or asks contradictory things of a colu
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -43,13 +44,26 @@ class Coded:
     """The distinct values of each column in the predicates' domain; a code is a place in this list."""
     nulls: tuple[bool, ...]
     """Whether the column has any nulls."""
+    limits: tuple[tuple[Point, Point] | None, ...] = ()
+    """The least and the greatest value of each column in the whole table, as far as that is known."""
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def some(self, rows: Ints) -> "Coded":
         """Take some rows; the codes keep their meaning."""
-        return Coded(self.columns, np.asfortranarray(self.codes[rows]), self.points, self.nulls)
+        return replace(self, codes=np.asfortranarray(self.codes[rows]))
+
+    def only(self, columns: Sequence[str]) -> "Coded":
+        """Take some columns."""
+        at = [self.columns.index(name) for name in columns]
+        return Coded(
+            tuple(columns),
+            np.asfortranarray(self.codes[:, at]),
+            tuple(self.points[number] for number in at),
+            tuple(self.nulls[number] for number in at),
+            tuple(self.limits[number] for number in at) if self.limits else (),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +105,20 @@ class Units:
         return len(self.rows)
 
 
-def code(data: pa.Table, columns: Sequence[str]) -> Coded:
-    """Replace the values of these columns by their places among the distinct ones."""
+def code(
+    data: pa.Table, columns: Sequence[str], limits: Mapping[str, tuple[Point, Point]] = MappingProxyType({})
+) -> Coded:
+    """Replace the values of these columns by their places among the distinct ones.
+
+    `limits` are least and greatest values of the whole table, where they are known.
+    """
     found = [_coded_column(name, leaf(data, find(data.schema, name))) for name in columns]
     codes = np.empty((data.num_rows, len(found)), np.int32, order="F")
     for number, (column, _) in enumerate(found):
         codes[:, number] = column
     nulls = tuple(bool((column == NULL).any()) for column, _ in found)
-    return Coded(tuple(columns), codes, tuple(points for _, points in found), nulls)
+    points = tuple(points for _, points in found)
+    return Coded(tuple(columns), codes, points, nulls, tuple(limits.get(name) for name in columns))
 
 
 def _coded_column(name: str, column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[Point]]:
@@ -126,7 +146,9 @@ def _coded_column(name: str, column: pa.ChunkedArray) -> tuple[npt.NDArray[np.in
 
 def boxes_of(bounds: Sequence[Bound], coded: Coded) -> Boxes:
     """Turn predicates into boxes; columns outside of `coded` set no condition."""
-    places = {name: _Places(points) for name, points in zip(coded.columns, coded.points, strict=True)}
+    limits = coded.limits or (None,) * len(coded.columns)
+    known = zip(coded.columns, coded.points, limits, strict=True)
+    places = {name: _Places(points, around) for name, points, around in known}
     number = {name: at for at, name in enumerate(coded.columns)}
     found = [boxes_in(bound, lambda node: _spans(node, places)) for bound in bounds]
     counts = np.array([len(boxes) for boxes in found], np.int64)
@@ -153,8 +175,8 @@ def _spans(node: Bound, places: "dict[str, _Places]") -> tuple[str, list[Span]] 
 class _Places:
     """One column's values, among which literals are looked up."""
 
-    def __init__(self, points: list[Point]) -> None:
-        self.points = points
+    def __init__(self, points: list[Point], limits: tuple[Point, Point] | None = None) -> None:
+        self.points, self.limits = points, limits
         self.values = len(points) - (bool(points) and points[-1] != points[-1])
         """Values without NaN, which is the last one."""
         self.borders: dict[int, Point] = {}
@@ -176,7 +198,19 @@ class _Places:
             first, behind = self._around(point)
             high = float(first) if behind > first and not interval.high_open else first - 0.5
             self._border(first if interval.high_open else behind, point if interval.high_open else _next(point))
-        return Span(low, high, RANGE)
+        return self._inside(interval, Span(low, high, RANGE))
+
+    def _inside(self, interval: Interval, span: Span) -> Span:
+        """Let an interval beyond the sample, but not beyond the table's values, ask for the sample's last ones."""
+        if self.limits is None or not self.values:
+            return span
+        least, greatest = self.limits
+        low, high, kind = span
+        if high < 0 and interval.high >= least:  # type: ignore[operator]
+            high = 0.0
+        if low > self.values - 1 and interval.low is not None and interval.low <= greatest:  # type: ignore[operator]
+            low = self.values - 1.0
+        return Span(low, high, kind)
 
     def _around(self, point: Point) -> tuple[int, int]:
         """Return the places in front of and behind a value; they are equal where the sample doesn't have it."""

@@ -15,12 +15,12 @@ def size_text(size: float) -> str:
 
 
 def price_text(price: float) -> str:
-    """Print a price; small ones keep two digits.
+    """Print a price in dollars and cents.
 
     >>> price_text(1234.5), price_text(0.00123), price_text(0)
-    ('$1,234.50', '$0.0012', '$0.00')
+    ('$1,234.50', 'less than $0.01', '$0.00')
     """
-    return f"${price:.2g}" if 0 < price < 0.01 else f"${price:,.2f}"
+    return "less than $0.01" if 0 < price < 0.01 else f"${price:,.2f}"
 
 
 def days_text(days: float) -> str:

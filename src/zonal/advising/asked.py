@@ -18,6 +18,8 @@ from zonal.workload.query import Query, Workload
 
 MOST_QUERIES = 1000
 """Distinct queries that are asked of all files: the heaviest, and others that stand for the rest."""
+HEAVY = 0.02
+"""Share of the weight from which on a query that runs again counts as one that will."""
 LEAST_QUERIES = 8
 """With fewer, candidates are chosen and measured on the same ones."""
 
@@ -36,14 +38,14 @@ class Asked:
     def __len__(self) -> int:
         return len(self.queries)
 
-    def some(self, numbers: Ints) -> "Asked":
-        """Take some of them; the weights' sum is 1 again."""
-        weights = self.weights[numbers]
+    def some(self, numbers: Ints, parts: Shares | float = 1.0) -> "Asked":
+        """Take some of them, or parts of their runs; the weights' sum is 1 again."""
+        weights = self.weights[numbers] * parts
         return Asked(
             tuple(self.queries[number] for number in numbers),
             tuple(self.bounds[number] for number in numbers),
             weights / max(float(weights.sum()), 1e-300),
-            self.runs[numbers],
+            self.runs[numbers] * parts,
         )
 
     def heaviest(self, count: int) -> "Asked":
@@ -121,17 +123,21 @@ def bind_queries(
 def halves(asked: Asked, seed: int) -> tuple[Ints, Ints]:
     """Part the queries into those to learn from and those to measure with: of each kind as many here as there.
 
-    Queries are of one kind where they differ in their values alone. Fewer than `LEAST_QUERIES` are not parted: both
-    halves are all of them.
+    Queries are of one kind where they differ in their values alone. Those without a filter, from which nothing can be
+    learned, are in both halves, and so are heavy ones that run again and again: half of their runs are in each. Fewer
+    than `LEAST_QUERIES` are not parted: both halves are all of them.
     """
     count = len(asked)
     if count < LEAST_QUERIES:
         return np.arange(count), np.arange(count)
     rng = np.random.default_rng(seed)
+    in_both = np.array([not filters_of(bound) for bound in asked.bounds])
+    in_both |= (asked.weights >= HEAVY) & (asked.runs >= 2)
     kinds: dict[str, int] = {}
     number = [kinds.setdefault(describe(query.predicate, hide=True), len(kinds)) for query in asked.queries]
     order = np.lexsort((rng.random(count), np.array(number)))
-    return np.sort(order[::2]), np.sort(order[1::2])
+    single, both = order[~in_both[order]], order[in_both[order]]
+    return np.sort(np.append(single[::2], both)), np.sort(np.append(single[1::2], both))
 
 
 def filters_of(bound: Bound) -> list[Ranges | Nulls]:

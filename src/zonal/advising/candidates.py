@@ -141,7 +141,7 @@ def _sizes(account: Account) -> Candidate | None:
     files = ground.snapshot.files
     return account.candidate(
         "sizes",
-        f"the same order in {len(after.snapshot.files):,} larger files",
+        "the same order in larger files",
         found,
         share_rewritten=float(files.sizes[after.rewritten].sum()) / max(ground.bytes, 1),
         note="Fewer files to plan and open, but no fewer bytes: compact with the table's own tool (OPTIMIZE, "

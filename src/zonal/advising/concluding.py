@@ -52,7 +52,10 @@ def terms_of(workload: Workload, prices: Prices, per_day: float | None, *, hide:
     else:
         per_day = float(scans)
         why = "knows no times" if days is None else "spans less than a day"
-        told.append(f"The log is one day: it {why}, so that its {scans:,} scans count as a day's. Give per_day if not.")
+        told.append(
+            f"The log is one day: it {why}, so that its {scans:,} scans count as a day's. Say how many there are a "
+            "day (--per-day) if not."
+        )
     if all(query.bytes is None for query in workload.queries):
         told.append("A query reads all columns of the files that it can't skip: the log doesn't tell its bytes.")
     told.append(

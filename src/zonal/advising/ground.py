@@ -59,7 +59,7 @@ class Ground:
     @cached_property
     def measured(self) -> Asked:
         """The queries that are held out."""
-        return self.asked.some(self.held)
+        return self._half(self.held)
 
     @cached_property
     def learning(self) -> Trial:
@@ -84,13 +84,18 @@ class Ground:
         return replace(trial, rows=fewer, coded=trial.coded.some(some))
 
     def _with(self, queries: Ints) -> Trial:
-        asked, known = self.asked.some(queries), self.sample.in_partition
+        asked, known = self._half(queries), self.sample.in_partition
         return replace(
             self.sample,
             boxes=boxes_of([self.decided[query] for query in queries], self.sample.coded),
             weights=asked.weights,
             in_partition=None if known is None else known[:, queries],
         )
+
+    def _half(self, queries: Ints) -> Asked:
+        """Take queries of one half; those that are in both have half of their runs here."""
+        both = np.isin(queries, self.learn) & np.isin(queries, self.held)
+        return self.asked.some(queries, np.where(both, 0.5, 1.0))
 
     def layout(self, kind: str, columns: tuple[str, ...]) -> Layout:
         """Return the layout with the sizes that were asked for."""

@@ -4,10 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 
-import numpy as np
-
 from zonal.advising.ground import Ground
-from zonal.boxes import Coded, boxes_of
+from zonal.boxes import boxes_of
 from zonal.growing import grow
 from zonal.layout import MAX_TREE_COLUMNS, TREE, Layout
 from zonal.predicates.bound import Bound
@@ -71,7 +69,7 @@ def learn_tree(
 
     Only `columns` are cut. The same arguments give the same tree; where no cut saves anything, there is none.
     """
-    coded = _only(trial.coded, [name for name in trial.coded.columns if name in set(columns)][:MAX_TREE_COLUMNS])
+    coded = trial.coded.only([name for name in trial.coded.columns if name in set(columns)][:MAX_TREE_COLUMNS])
     if not coded.columns or not len(coded):
         return None
     files = max(trial.total_rows * trial.row_bytes / target_file_bytes, 1.0)
@@ -94,14 +92,4 @@ def learn_tree(
         target_file_bytes=target_file_bytes,
         row_group_rows=row_group_rows,
         tree=tree.to_json(),
-    )
-
-
-def _only(coded: Coded, names: Sequence[str]) -> Coded:
-    at = [coded.columns.index(name) for name in names]
-    return Coded(
-        tuple(names),
-        np.asfortranarray(coded.codes[:, at]),
-        tuple(coded.points[number] for number in at),
-        tuple(coded.nulls[number] for number in at),
     )

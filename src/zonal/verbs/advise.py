@@ -25,7 +25,7 @@ from zonal.simulate.trial import MAX_COLUMNS, Shares, Trial
 from zonal.sizes import parse_size
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.tables.table import Table, is_readable
-from zonal.verbs.looking import Looked, fit_columns, look_at, row_group_shares
+from zonal.verbs.looking import Looked, fit_columns, limits_of, look_at, row_group_shares
 from zonal.workload.query import Workload
 from zonal.workload.reading import read_workload
 
@@ -217,7 +217,7 @@ class Request:
 
     def _problem(self) -> str:
         if not self.workload.queries:
-            return "No query in the logs reads it. Give the names by which the logs know the table."
+            return "No query in the logs reads it. Give the names (--name) by which the logs know the table."
         if not len(self.snapshot.files):
             return "It has no files."
         return "" if is_readable(self.table) else "Its rows can't be read."
@@ -228,7 +228,7 @@ class Request:
     def _tried_on(self, names: Sequence[str], asked: Asked, fit: Fit, stands: Standing, looked: Looked) -> Ground:
         snapshot = self.snapshot
         learn, held = halves(asked, self.seed)
-        coded = code(looked.rows.data, names)
+        coded = code(looked.rows.data, names, limits_of(snapshot, names))
         floats = float_columns(snapshot, names)
         decided = tuple(decidable(bound, floats) for bound in asked.bounds)
         sample = Trial(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zonal.columns import find, leaf, leaf_type
 from zonal.errors import TableError, ZonalError
@@ -14,13 +15,13 @@ from zonal.files import UNKNOWN, Bounds, Ints, Snapshot
 from zonal.keys import key_words
 from zonal.layout import Layout
 from zonal.parquet.footer import Footer, read_footer, row_group_bounds
-from zonal.predicates.bound import Bound
+from zonal.predicates.bound import Bound, Point
 from zonal.ranks import Ranks
 from zonal.rewrite import Scan, Source, Writing
 from zonal.rows import take_rows
 from zonal.sampling import OVERHEAD, look
 from zonal.simulate.trial import Rows, Shares
-from zonal.skipping import Index, Mask
+from zonal.skipping import Index, Mask, comparable_values
 from zonal.tables.table import Readable, Table, is_rewritable
 from zonal.verbs.rewriting import new_run
 from zonal.words import family_of
@@ -135,6 +136,18 @@ def fit_columns(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
     """Return those of the columns that have an order; others can't be sampled as keys."""
     schema = snapshot.schema
     return [name for name in names if family_of(leaf_type(schema, find(schema, name))) not in (None, "null")]
+
+
+def limits_of(snapshot: Snapshot, columns: Sequence[str]) -> dict[str, tuple[Point, Point]]:
+    """Return the least and the greatest value of each column that the files' bounds tell."""
+    found: dict[str, tuple[Point, Point]] = {}
+    for name in columns:
+        bounds = snapshot.files.bounds.get(name) or snapshot.files.partition_bounds.get(name)
+        if bounds is not None and len(bounds.lower) and bounds.lower.null_count < len(bounds.lower):
+            ends = [pc.min_max(bounds.lower)["min"].as_py(), pc.min_max(bounds.upper)["max"].as_py()]
+            least, greatest = comparable_values(pa.array(ends, bounds.lower.type)).tolist()
+            found[name] = least, greatest
+    return found
 
 
 def spread(snapshot: Snapshot, needed: Mask) -> Ints:
