@@ -331,3 +331,10 @@ def test_names_that_join_without_an_alias_find_their_table_where_its_columns_are
     assert "w = 3" not in describe(query.predicate)
     (query,) = read_workload([log], tables=["t"], dialect="spark").queries
     assert "x = 7" not in describe(query.predicate)
+
+
+def test_filters_on_columns_that_the_table_lacks_are_told(tmp_path):
+    log = tmp_path / "log.sql"
+    log.write_text("SELECT * FROM t WHERE xx = 7;" * 3 + "SELECT * FROM t WHERE x = 7; SELECT * FROM t;")
+    summary = read_workload([log], tables=["t"], dialect="spark", columns=["t_id", "x"]).summary
+    assert (summary.strange, summary.strangers, summary.full_scans) == (3, ("xx",), 4)

@@ -138,6 +138,13 @@ def _parameters(case: Case) -> Iterator[Caution]:
 
 def _unknown_columns(case: Case) -> Iterator[Caution]:
     fit = case.ground.fit
+    if case.summary.strange:
+        names = ", ".join(map(quoted, case.summary.strangers))
+        yield Caution(
+            "unknown-columns",
+            f"{case.summary.strange:,} statements filter the table by {names} alone, which it doesn't have: they count "
+            "as reading all of it. Is it this table that they mean? Give a newer log, or the names that it has there.",
+        )
     if fit.unbound:
         why = f" Such as: {fit.unknown[0]}" if fit.unknown and not case.hide else ""
         yield Caution(

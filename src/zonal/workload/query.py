@@ -50,6 +50,10 @@ class Summary:
     """The SQL dialect that was given or found; empty for the standard."""
     days: float | None = None
     """From the first to the last run, where the log knows times."""
+    strangers: tuple[str, ...] = ()
+    """Columns that the table doesn't have, the first ones: filters on them count for nothing."""
+    strange: int = 0
+    """Statements that filter the table by such a column and no other."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from zonal.errors import PredicateError, ZonalError, quoted
 from zonal.predicates.asking import Asked, ask, guess_dialect
 from zonal.predicates.calendar import zone_of
 from zonal.predicates.statement import known_dialect
+from zonal.predicates.tree import Column, Compare, In, leaves
 from zonal.predicates.views import check_views
 from zonal.workload.entries import entries_of
 from zonal.workload.logfiles import Log, find_logs
@@ -135,6 +136,9 @@ class _Reader:
         self.parsed = self.matched = self.unparsable = self.full_scans = 0
         self.examples: list[str] = []
         self.reasons: set[str] = set()
+        self.strangers: dict[str, None] = {}
+        self.strange = 0
+        self.has_strangers: set[bytes] = set()
         self.first: datetime | None = None
         self.last: datetime | None = None
 
@@ -168,19 +172,39 @@ class _Reader:
         if key not in self.known:
             self.relative += moment is not None
             self.known[key] = self._read(entry, moment)
+            outcome = self.known[key]
+            if self.columns is not None and not isinstance(outcome, str) and outcome[1]:
+                names = self._strangers(entry, moment)
+                self.strangers |= dict.fromkeys(names)
+                self.has_strangers |= {key} if names else set()
+        self.strange += key in self.has_strangers
         return self.known[key]
+
+    def _strangers(self, entry: Entry, moment: datetime | None) -> list[str]:
+        """Name the columns by which a statement filters the table, and which the table doesn't have."""
+        known = {name.casefold() for name in self.columns or ()}
+        names = [
+            node.term.name
+            for asked in self._ask(entry, moment, None)
+            for node in leaves(asked.predicate)
+            if isinstance(node, Compare | In) and isinstance(node.term, Column)
+        ]
+        return [name for name in names if name.partition(".")[0].casefold() not in known]
+
+    def _ask(self, entry: Entry, moment: datetime | None, columns: Sequence[str] | None) -> list[Asked]:
+        return ask(
+            entry.sql,
+            self.tables,
+            dialect=self.dialect,
+            now=moment or self.now,
+            timezone=self.timezone,
+            views=self.views,
+            columns=columns,
+        )
 
     def _read(self, entry: Entry, moment: datetime | None) -> "tuple[list[Tally], bool] | str":
         try:
-            asked = ask(
-                entry.sql,
-                self.tables,
-                dialect=self.dialect,
-                now=moment or self.now,
-                timezone=self.timezone,
-                views=self.views,
-                columns=self.columns,
-            )
+            asked = self._ask(entry, moment, self.columns)
         except PredicateError as error:
             return str(error)
         except ZonalError:
@@ -224,4 +248,6 @@ class _Reader:
             examples=tuple(self.examples),
             dialect=self.dialect,
             days=days,
+            strangers=tuple(islice(self.strangers, _EXAMPLES)),
+            strange=self.strange,
         )
