@@ -22,6 +22,7 @@ from zonal.report.jsonform import to_json, without_cuts
 from zonal.report.page import bar, element, text
 from zonal.verbs.cluster import Clustering, ClusteringPlan
 from zonal.verbs.learning import Predicted
+from zonal.workload.logs import Logs
 from zonal.workload.query import Summary
 
 HIDDEN = "4929-1234"
@@ -230,7 +231,7 @@ def test_only_the_best_candidates_are_printed_and_the_rest_counted():
 
 def test_a_tree_is_learned_again_from_the_same_logs():
     best = candidate(0.05, replace(TREE, target_file_bytes=64 * 1024**2), cost=PAID)
-    given = Given("iceberg:db.events", ("my log.sql", "b.csv"), ("ev",), "trino", "prod", ("uri",))
+    given = Given("iceberg:db.events", Logs(("my log.sql", "b.csv"), ("ev",), "trino"), (), "prod", ("uri",))
     command = cluster_command(advice(best=best), given)
     assert shlex.split(command) == [
         "zonal", "cluster", "iceberg:db.events", "--layout", "tree", "--queries", "my log.sql", "--queries", "b.csv",

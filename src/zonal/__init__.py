@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from zonal.verbs.explain import explain, prune
     from zonal.verbs.read import read
     from zonal.verbs.show import show
+    from zonal.workload.logs import Logs
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Clustered",
     "Layout",
+    "Logs",
     "Ranks",
     "ZonalAdvice",
     "ZonalError",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 
 _LATER = {
+    "Logs": "zonal.workload.logs",
     "advise": "zonal.verbs.advise",
     "cluster": "zonal.verbs.cluster",
     "clustered": "zonal.spark.frame",

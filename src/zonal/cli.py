@@ -100,6 +100,20 @@ Dialect = Annotated[str | None, typer.Option(help="SQL dialect: spark, trino, du
 LogDialect = Annotated[
     str | None, typer.Option("--dialect", help="SQL dialect of the logs.", show_default="the one that reads most")
 ]
+LogTimezone = Annotated[str, typer.Option("--timezone", help="Time zone of the sessions that ran the queries.")]
+LogViews = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--view", metavar="NAME=FILE.sql", help="A view that queries read; may be repeated.", show_default=False
+    ),
+]
+LogHalfLife = Annotated[
+    float | None,
+    typer.Option(
+        "--half-life", metavar="DAYS", help="Days after which a query counts half.", show_default="all count the same"
+    ),
+]
+LogCap = Annotated[float, typer.Option("--cap", metavar="SHARE", help="The most that one query may weigh of all.")]
 LogNames = Annotated[
     list[str] | None,
     typer.Option(
@@ -182,21 +196,13 @@ def advise(
     queries: Annotated[list[str], typer.Option("--queries", metavar="LOG", help=LOGS, show_default=False)],
     name: LogNames = None,
     dialect: LogDialect = None,
-    timezone: Annotated[str, typer.Option(help="Time zone of the sessions that ran the queries.")] = "UTC",
-    view: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--view", metavar="NAME=FILE.sql", help="A view that queries read; may be repeated.", show_default=False
-        ),
-    ] = None,
+    timezone: LogTimezone = "UTC",
+    view: LogViews = None,
     target_file_size: Annotated[
         str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="128MiB")
     ] = None,
-    half_life: Annotated[
-        float | None,
-        typer.Option(metavar="DAYS", help="Days after which a query counts half.", show_default="all count the same"),
-    ] = None,
-    cap: Annotated[float, typer.Option(metavar="SHARE", help="The most that one query may weigh of all.")] = 0.2,
+    half_life: LogHalfLife = None,
+    cap: LogCap = 0.2,
     scan_price: Annotated[float, typer.Option(metavar="DOLLARS", help="Price of a TB that queries read.")] = 5.0,
     core_hour_price: Annotated[float, typer.Option(metavar="DOLLARS", help="Price of a core-hour.")] = 0.05,
     storage_price: Annotated[float, typer.Option(metavar="DOLLARS", help="Price of a GB stored for a month.")] = 0.023,
@@ -222,18 +228,19 @@ def advise(
     from zonal.report.html import advice_page  # noqa: PLC0415
     from zonal.report.jsonform import to_json  # noqa: PLC0415
     from zonal.verbs.advise import advise as learn  # noqa: PLC0415
+    from zonal.workload.logs import Logs  # noqa: PLC0415
 
     _check_report(report)
+    logs = Logs(queries, name or (), dialect, timezone, _views(view), half_life, cap)
     options = _pairs("--storage-option", storage_option)
     with step_bar() as progress:
         advice = learn(
-            table, queries=queries, names=name or (), dialect=dialect, timezone=timezone, views=_views(view),
-            target_file_size=target_file_size, half_life_days=half_life, cap=cap, scan_price=scan_price,
+            table, queries=logs, target_file_size=target_file_size, scan_price=scan_price,
             core_hour_price=core_hour_price, storage_price=storage_price, keep_days=keep_days, per_day=per_day,
             hide_literals=hide_literals, sample_rows=sample_rows, seed=seed, catalog=catalog, storage_options=options,
             progress=progress,
         )  # fmt: skip
-    given = Given(table, tuple(queries), tuple(name or ()), dialect, catalog, tuple(options))
+    given = Given(table, logs, tuple(view or ()), catalog, tuple(options))
     if report is not None:
         _write_report(report, advice_page(advice, given))
     typer.echo(to_json(advice)) if output is Output.json else print_advice(Console(), advice, given)
@@ -261,6 +268,10 @@ def cluster(
     ] = None,
     name: LogNames = None,
     dialect: LogDialect = None,
+    timezone: LogTimezone = "UTC",
+    view: LogViews = None,
+    half_life: LogHalfLife = None,
+    cap: LogCap = 0.2,
     hide_literals: Annotated[
         bool,
         typer.Option("--hide-literals", help="Print no cuts of a tree: they are values that queries compare with."),
@@ -297,15 +308,16 @@ def cluster(
     from zonal.report.clustering import print_clustering, print_plan  # noqa: PLC0415 - `zonal --help` stays fast
     from zonal.report.jsonform import to_json, without_cuts  # noqa: PLC0415
     from zonal.verbs import cluster as verb  # noqa: PLC0415
+    from zonal.workload.logs import Logs  # noqa: PLC0415
 
+    if (name or view or dialect is not None) and not queries:
+        raise ZonalError("--name, --view and --dialect tell how to read --queries: give a log, or leave them out.")
+    logs = Logs(queries, name or (), dialect, timezone, _views(view), half_life, cap) if queries else None
     options: dict[str, Any] = {
         "by": _names(by), "layout": layout, "target_file_size": target_file_size, "where": where, "full": full,
-        "max_bytes": max_bytes, "commit_every": commit_every, "queries": queries or None, "names": name or (),
-        "dialect": dialect, "catalog": catalog,
+        "max_bytes": max_bytes, "commit_every": commit_every, "queries": logs, "catalog": catalog,
         "storage_options": _pairs("--storage-option", storage_option),
     }  # fmt: skip
-    if (name or dialect is not None) and not queries:
-        raise ZonalError("--name and --dialect tell how to read --queries: give a log, or leave them out.")
     if dry_run:
         if into is not None:
             raise ZonalError("--dry-run tells what a rewrite in place would do: leave out --into.")

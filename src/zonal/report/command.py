@@ -1,11 +1,13 @@
 """The command that does what an advice says, ready for a shell."""
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from zonal.advising.advice import Advice
 from zonal.layout import DEFAULT_FILE_BYTES, TREE
 from zonal.sizes import format_size
+from zonal.workload.logs import Logs
 
 BLOCKED = "blocked"
 """The code of the warning that a table can't be rewritten in place."""
@@ -16,9 +18,9 @@ class Given:
     """What `advise` was given, as far as `cluster` needs it again."""
 
     table: str
-    queries: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    dialect: str | None = None
+    logs: Logs = field(default_factory=lambda: Logs(()))
+    views: tuple[str, ...] = ()
+    """As they were given: `NAME=FILE`."""
     catalog: str | None = None
     storage_options: tuple[str, ...] = ()
     """Names alone: the values may be secrets."""
@@ -36,9 +38,7 @@ def cluster_command(advice: Advice, given: Given) -> str | None:
     words = ["zonal", "cluster", given.table]
     if layout.kind == TREE:
         words += ["--layout", TREE]
-        words += [word for log in given.queries or ("…",) for word in ("--queries", log)]
-        words += [word for name in given.names for word in ("--name", name)]
-        words += ["--dialect", given.dialect] if given.dialect is not None else []
+        words += _log_words(given)
         if layout.target_file_bytes != DEFAULT_FILE_BYTES:
             words += ["--target-file-size", format_size(layout.target_file_bytes)]
     else:
@@ -48,6 +48,26 @@ def cluster_command(advice: Advice, given: Given) -> str | None:
     words += ["--catalog", given.catalog] if given.catalog is not None else []
     words += [word for name in given.storage_options for word in ("--storage-option", f"{name}=…")]
     return " ".join(map(shell_word, words))
+
+
+def _log_words(given: Given) -> Iterator[str]:
+    """Yield the options that say which logs to read, and how."""
+    logs = given.logs
+    for log in logs.paths or ("…",):
+        yield from ("--queries", str(log))
+    for name in logs.names:
+        yield from ("--name", name)
+    for view in given.views:
+        yield from ("--view", view)
+    options = {
+        "--dialect": (logs.dialect, None),
+        "--timezone": (logs.timezone, "UTC"),
+        "--half-life": (logs.half_life_days, None),
+        "--cap": (logs.cap, Logs.cap),
+    }
+    for option, (value, usual) in options.items():
+        if value != usual:
+            yield from (option, str(value))
 
 
 def shell_word(word: str) -> str:

@@ -1,10 +1,10 @@
 """`advise`: what to order a table by, learned from the queries that it is asked, before anything is rewritten."""
 
-import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -26,10 +26,9 @@ from zonal.sizes import parse_size
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.tables.table import Table, is_readable
 from zonal.verbs.looking import Looked, fit_columns, limits_of, look_at, row_group_shares
+from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
-from zonal.workload.reading import read_workload
 
-PathLike = str | os.PathLike[str]
 Progress = Callable[[str, int, int], None]
 """Hears the name of a step, and how much of how much is done; 0 of 0 where that isn't known."""
 
@@ -40,7 +39,7 @@ _NO_VIEWS: Mapping[str, str] = MappingProxyType({})
 def advise(
     table: Table | str,
     *,
-    queries: Workload | Sequence[PathLike],
+    queries: Workload | Logs | Sequence[PathLike],
     names: Sequence[str] = (),
     dialect: str | None = None,
     timezone: str = "UTC",
@@ -62,7 +61,8 @@ def advise(
 ) -> Advice:
     """Say which layout would let the queries read least, what that costs, and whether it is worth it.
 
-    `queries` are logs (files or folders) that know the table by its own name or one of `names`, or a workload. Prices
+    `queries` are logs (files or folders) that know the table by its own name or one of `names`, or a workload, or
+    `Logs`, which say themselves how they are to be read. Prices
     are dollars a TB scanned, a core-hour, and a GB stored for a month; `per_day` are scans of the table a day, by
     default as many as the log has in its time. Layouts are chosen with one half of the queries and measured with the
     other. Nothing is written and no Spark started; some row groups are read. The same arguments give the same advice.
@@ -73,17 +73,14 @@ def advise(
     source = open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
     tell("reading the table's metadata", 0, 0)
     snapshot = read_snapshot(source)
+    if not isinstance(queries, Workload | Logs):
+        queries = Logs(Logs.of(queries).paths, names, dialect, timezone, views, half_life_days, cap)
     request = request_of(
         source,
         snapshot,
         queries,
-        names=names,
-        dialect=dialect,
         timezone=timezone,
-        views=views,
         target_file_size=target_file_size,
-        half_life_days=half_life_days,
-        cap=cap,
         prices=Prices(scan_price, core_hour_price, storage_price, keep_days),
         per_day=per_day,
         hide_literals=hide_literals,
@@ -97,15 +94,10 @@ def advise(
 def request_of(
     table: Table,
     snapshot: Snapshot,
-    queries: Workload | Sequence[PathLike],
+    queries: Workload | Logs,
     *,
-    names: Sequence[str] = (),
-    dialect: str | None = None,
     timezone: str = "UTC",
-    views: Mapping[str, str] = _NO_VIEWS,
     target_file_size: int | str | None = None,
-    half_life_days: float | None = None,
-    cap: float | None = 0.2,
     prices: Prices | None = None,
     per_day: float | None = None,
     hide_literals: bool = False,
@@ -113,21 +105,14 @@ def request_of(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> "Request":
-    """Read the logs, and return what is asked of the table; see `advise`."""
+    """Read the logs, and return what is asked of the table; `timezone` is that of a workload, logs have their own."""
     tell = progress or _silent
-    workload = queries if isinstance(queries, Workload) else None
-    if workload is None:
-        workload = read_workload(
-            _logs(queries),  # type: ignore[arg-type]
-            tables=[*names, *table_names(snapshot)],
-            dialect=dialect,
-            timezone=timezone,
-            views=views,
-            columns=snapshot.schema.names,
-            half_life_days=half_life_days,
-            cap=cap,
-            progress=lambda done, total: tell("reading the logs", done, total),
-        )
+    if isinstance(queries, Workload):
+        workload = queries
+    else:
+        timezone = queries.timezone
+        told = partial(tell, "reading the logs")
+        workload = queries.read(table_names(snapshot), snapshot.schema.names, told)
     terms = terms_of(workload, prices or Prices(), per_day, hide=hide_literals)
     target = _target(snapshot, target_file_size)
     return Request(table, snapshot, terms, workload, timezone, target, sample_rows, seed, tell)
@@ -142,10 +127,6 @@ def table_names(snapshot: Snapshot) -> list[str]:
 
 def _silent(step: str, done: int, total: int) -> None:
     """Tell nobody."""
-
-
-def _logs(queries: Sequence[PathLike] | PathLike) -> Sequence[PathLike]:
-    return [queries] if isinstance(queries, str | os.PathLike) else queries
 
 
 def _check(scan: float, core: float, storage: float, keep: float, per_day: float | None, rows: int) -> None:

@@ -137,8 +137,6 @@ def cluster(
     max_bytes: int | str | None = None,
     commit_every: int | str | None = None,
     queries: Queries | None = None,
-    names: Sequence[str] = (),
-    dialect: str | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     spark: "SparkSession | None" = None,
@@ -151,8 +149,8 @@ def cluster(
     """Rewrite the files that aren't in the layout yet, so that queries on its columns skip most of them.
 
     `layout` is a curve's name with the columns in `by`, or a whole layout; without both it is the one recorded in the
-    table; or `tree` or `auto`, which are learned from `queries` (logs that know the table by its own name or one of
-    `names`, in `dialect`, or a workload). Rows stay in their partition. `where` restricts the rewrite to files that
+    table; or `tree` or `auto`, which are learned from `queries` (paths of logs, `Logs`, which say more of them, or a
+    workload). Rows stay in their partition. `where` restricts the rewrite to files that
     might match, `full` rewrites files in the layout, too, `into` leaves the table as it is and writes a copy
     (`delta:…`, `parquet:…`, `iceberg:…`), `max_bytes` bounds the run, and `commit_every` commits after about so many
     bytes; sizes are numbers of bytes or texts such as `64MB`. `runner` runs the work elsewhere than on Spark.
@@ -168,7 +166,7 @@ def cluster(
     snapshot = read_snapshot(source)
     if into is None:
         rewritable(source, snapshot)
-    learned = _learned(source, snapshot, by, layout, file_bytes, queries, names, dialect, report)
+    learned = _learned(source, snapshot, by, layout, file_bytes, queries, report)
     if learned is not None and learned.layout is None:
         return _left(snapshot, learned, began)
     layout = layout if learned is None else learned.layout
@@ -200,8 +198,6 @@ def _learned(
     layout: str | Layout | None,
     file_bytes: int | None,
     queries: Queries | None,
-    names: Sequence[str],
-    dialect: str | None,
     report: Progress,
 ) -> Learned | None:
     """Learn the layout that is asked for; None where it is given."""
@@ -217,8 +213,7 @@ def _learned(
     def tell(name: str, done: int, total: int) -> None:
         report(Step(name, done=done, total=total))
 
-    asked = {"names": names, "dialect": dialect, "target_file_bytes": file_bytes, "progress": tell}
-    return learn(str(layout), source, snapshot, queries, **asked)  # type: ignore[arg-type]
+    return learn(str(layout), source, snapshot, queries, target_file_bytes=file_bytes, progress=tell)
 
 
 def _left(snapshot: Snapshot, learned: Learned, began: float) -> Clustering:
@@ -306,8 +301,6 @@ def plan_clustering(
     max_bytes: int | str | None = None,
     commit_every: int | str | None = None,
     queries: Queries | None = None,
-    names: Sequence[str] = (),
-    dialect: str | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> ClusteringPlan:
@@ -316,7 +309,7 @@ def plan_clustering(
     snapshot = read_snapshot(source)
     rewritable(source, snapshot)
     file_bytes = _size(target_file_size, "target_file_size")
-    learned = _learned(source, snapshot, by, layout, file_bytes, queries, names, dialect, _silent)
+    learned = _learned(source, snapshot, by, layout, file_bytes, queries, _silent)
     if learned is not None and learned.layout is None:
         found = "" if snapshot.layout is None else str(snapshot.layout)
         return ClusteringPlan(snapshot.name, snapshot.format, found, 0, 0, 0, 0, 0, 0, 0, 0.0, note=learned.reason)

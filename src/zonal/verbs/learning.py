@@ -1,6 +1,5 @@
 """Layouts that `cluster` learns from queries, and what the rewrite brought against what was predicted."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,12 +13,13 @@ from zonal.layout import TREE, Layout
 from zonal.simulate.standing import standing
 from zonal.tables.table import Table
 from zonal.verbs.advise import Request, request_of
+from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
 
 AUTO = "auto"
 LEARNED = (AUTO, TREE)
 
-Queries = Workload | Sequence[str | os.PathLike[str]]
+Queries = Workload | Logs | Sequence[PathLike]
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,12 @@ def learn(
     snapshot: Snapshot,
     queries: Queries,
     *,
-    names: Sequence[str] = (),
-    dialect: str | None = None,
     target_file_bytes: int | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Learned:
     """Learn a layout: `auto` is what `advise` says, `tree` a tree of all the queries."""
-    request = request_of(
-        table, snapshot, queries, names=names, dialect=dialect, target_file_size=target_file_bytes, progress=progress
-    )
+    asked = queries if isinstance(queries, Workload) else Logs.of(queries)
+    request = request_of(table, snapshot, asked, target_file_size=target_file_bytes, progress=progress)
     ground = request.ground()
     if isinstance(ground, str):
         raise TableError(f"No layout can be learned for {quoted(snapshot.name, limit=200)}. {ground}")

@@ -1,0 +1,48 @@
+"""Query logs as a value: where they lie, and how they are to be read."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from zonal.workload.query import Workload
+from zonal.workload.reading import read_workload
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Logs of one engine; see `read_workload` for what each part means."""
+
+    paths: Sequence[PathLike]
+    """Files, or folders of them."""
+    names: Sequence[str] = ()
+    """Names by which the logs know the table, besides its own."""
+    dialect: str | None = None
+    timezone: str = "UTC"
+    views: Mapping[str, str] = field(default_factory=dict)
+    half_life_days: float | None = None
+    cap: float | None = 0.2
+
+    @classmethod
+    def of(cls, queries: "Logs | Sequence[PathLike] | PathLike") -> "Logs":
+        """Take logs as they are, and paths as logs of which nothing else is said."""
+        if isinstance(queries, Logs):
+            return queries
+        return cls((queries,) if isinstance(queries, str | os.PathLike) else tuple(queries))
+
+    def read(
+        self, names: Sequence[str], columns: Sequence[str], progress: Callable[[int, int], None] | None = None
+    ) -> Workload:
+        """Read what they ask of a table with these names of its own, and these columns."""
+        return read_workload(
+            self.paths,
+            tables=[*self.names, *names],
+            dialect=self.dialect,
+            timezone=self.timezone,
+            views=self.views,
+            columns=columns,
+            half_life_days=self.half_life_days,
+            cap=self.cap,
+            progress=progress,
+        )
