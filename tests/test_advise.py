@@ -18,8 +18,8 @@ from zonal.errors import ZonalError
 from zonal.files import Bounds, LazyBounds
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import leaves_of
-from zonal.predicates.sql import parse_where
 from zonal.simulate.standing import current
+from zonal.sql.where import parse_where
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.verbs.advise import advise, request_of, table_names
 from zonal.workload.query import Query, Summary, Workload

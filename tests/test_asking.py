@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from zonal.errors import PredicateError
-from zonal.predicates.asking import Asked, ask, guess_dialect
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Some
-from zonal.predicates.sql import parse_where
 from zonal.predicates.tree import And, Column, Compare, Constant, In, Or, Parameter, Predicate, Unknown, leaves
+from zonal.sql.asking import Asked, ask, guess_dialect
+from zonal.sql.where import parse_where
 
 NOW = datetime(2024, 3, 31, 12, 30, tzinfo=timezone.utc)
 ALL = Constant(True)

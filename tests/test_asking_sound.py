@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
-from zonal.predicates.asking import ask
 from zonal.predicates.tree import And, Call, Column, Constant, In, IsNull, Or, Predicate, StartsWith, Unknown
+from zonal.sql.asking import ask
 
 COLUMNS = ("id", "a", "b", "s")
 TABLES = 12

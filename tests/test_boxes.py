@@ -18,9 +18,9 @@ from zonal.errors import ColumnError
 from zonal.files import Bounds
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Nulls, leaves_of
-from zonal.predicates.sql import parse_where
 from zonal.predicates.tree import And, Column, Compare, Constant, In, IsNull, Or, StartsWith, Unknown
 from zonal.skipping import Index
+from zonal.sql.where import parse_where
 
 COLUMNS = list(VALUES)
 

@@ -19,8 +19,8 @@ from zonal.layout import Layout
 from zonal.order import stable_order
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some
-from zonal.predicates.sql import parse_where
 from zonal.ranks import Ranks
+from zonal.sql.where import parse_where
 from zonal.tree import Tree
 
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from judge import PLAIN_DUCKDB
 from zonal.errors import PredicateError
-from zonal.predicates.sql import parse_query, parse_where
 from zonal.predicates.tree import (
     And,
     Call,
@@ -30,6 +29,7 @@ from zonal.predicates.tree import (
     Unknown,
     leaves,
 )
+from zonal.sql.where import parse_query, parse_where
 
 NOW = datetime(2024, 3, 31, 12, 30, 15, tzinfo=timezone.utc)
 X, TS, S, ACTIVE = Column("x"), Column("ts"), Column("s"), Column("active")

@@ -12,7 +12,6 @@ from zonal.growing import grow
 from zonal.layout import Layout
 from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.predicates.bind import bind
-from zonal.predicates.sql import parse_where
 from zonal.predicates.tree import And, Call, Column, Compare, In, Or, Parameter, Unknown
 from zonal.pruning import FileIndex
 from zonal.ranks import Ranks
@@ -21,6 +20,7 @@ from zonal.simulate.parameters import draw_parameters, has_parameters
 from zonal.simulate.predicting import Prediction, predict
 from zonal.simulate.standing import current, partition_only, regressions, standing
 from zonal.simulate.trial import Rows, filtered_columns, trial_of
+from zonal.sql.where import parse_where
 from zonal.tables.opening import open_table
 
 ROW_BYTES = 100.0

@@ -12,10 +12,10 @@ from zonal.errors import ZonalError, quoted
 from zonal.files import Snapshot
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
-from zonal.predicates.sql import parse_where
 from zonal.predicates.tree import And, Column, Compare, Predicate
 from zonal.pruning import FileIndex
 from zonal.rows import take_rows
+from zonal.sql.where import parse_where
 
 ASKED = 100
 """Times that a question is asked with other values."""

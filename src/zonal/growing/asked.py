@@ -13,7 +13,7 @@ from zonal.files import Ints
 FAR = 2**29
 """Beyond every code. Codes are doubled, so that the place between two of them is a whole number as well."""
 MAX_ASKED_COLUMNS = 32
-HEAVIEST, OTHERS, SYNTHETIC = 500, 100, 100
+HEAVIEST, OTHERS, SYNTHETIC = 1000, 200, 100
 """Queries that are learned from: the heaviest, some of the others that stand for all of them, and synthetic ones."""
 MAX_BOXES = 2000
 

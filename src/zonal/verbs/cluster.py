@@ -17,10 +17,10 @@ from zonal.files import Ints, Snapshot
 from zonal.layout import CURVES, Layout
 from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
-from zonal.predicates.sql import parse_where
 from zonal.ranks import bind
 from zonal.sampling import OVERHEAD, plan
 from zonal.sizes import parse_size
+from zonal.sql.where import parse_where
 from zonal.tables.opening import open_destination, open_table, read_snapshot
 from zonal.tables.table import Rewritable, Table, is_readable, is_rewritable
 from zonal.verbs.copying import plan_copy, run_copy

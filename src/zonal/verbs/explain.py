@@ -16,9 +16,9 @@ from zonal.parquet.footer import Footer, read_footer, row_group_bounds
 from zonal.parquet.pages import Pages, page_bounds
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Bound, Ranges, leaves_of
-from zonal.predicates.sql import parse_query, parse_where
 from zonal.pruning import FileIndex, points_of
 from zonal.skipping import Index, Mask, columns_of
+from zonal.sql.where import parse_query, parse_where
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.tables.parquetfolder import ParquetTable, Progress
 from zonal.tables.table import Table

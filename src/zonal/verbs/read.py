@@ -7,8 +7,8 @@ import numpy as np
 
 from zonal.errors import TableError, quoted
 from zonal.predicates.bind import bind
-from zonal.predicates.sql import parse_where
 from zonal.pruning import FileIndex
+from zonal.sql.where import parse_where
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.tables.table import Table, is_readable
 from zonal.worker.splits import plan_splits

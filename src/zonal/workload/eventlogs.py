@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timezone
 from urllib.parse import unquote
 
-from zonal.predicates.asking import Asked
 from zonal.predicates.tree import And, IsNull, Predicate
+from zonal.sql.asking import Asked
 from zonal.workload.icebergfilters import read_iceberg
 from zonal.workload.pushedfilters import all_of, read_partition_filters, read_pushed
 from zonal.workload.records import Entry, moment_of

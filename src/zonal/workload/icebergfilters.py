@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta, timezone
 
 from zonal.errors import PredicateError
-from zonal.predicates.sql import parse_where
 from zonal.predicates.tree import And, Call, Column, Compare, In, Or, Predicate, Unknown, Value
+from zonal.sql.where import parse_where
 from zonal.workload.pushedfilters import all_of
 
 _LITERAL = re.compile(r"'(.*?)'(?=,|\)|\Z| AND | OR )", re.DOTALL)

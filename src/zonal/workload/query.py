@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from zonal.errors import ZonalError
-from zonal.predicates.sql import parse_where
 from zonal.predicates.tree import And, Compare, Constant, In, IsNull, Or, Predicate, StartsWith
+from zonal.sql.where import parse_where
 
 
 class LogError(ZonalError):

@@ -9,11 +9,11 @@ from itertools import islice
 from types import MappingProxyType
 
 from zonal.errors import PredicateError, ZonalError, quoted
-from zonal.predicates.asking import Asked, ask, guess_dialect
 from zonal.predicates.calendar import zone_of
-from zonal.predicates.statement import known_dialect
 from zonal.predicates.tree import Column, Compare, In, leaves
-from zonal.predicates.views import check_views
+from zonal.sql.asking import Asked, ask, guess_dialect
+from zonal.sql.statement import known_dialect
+from zonal.sql.views import check_views
 from zonal.workload.entries import entries_of
 from zonal.workload.logfiles import Log, find_logs
 from zonal.workload.query import LogError, Summary, Workload, is_usable, signature

@@ -8,9 +8,9 @@ from datetime import date, datetime, timedelta, timezone, tzinfo
 from fractions import Fraction
 
 from zonal.errors import ZonalError
-from zonal.predicates.asking import Asked
 from zonal.predicates.calendar import parse_moment
 from zonal.sizes import parse_size
+from zonal.sql.asking import Asked
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MOST_RUNS = 10**12

@@ -7,11 +7,11 @@ from datetime import datetime, timezone
 from sqlglot import exp
 
 from zonal.errors import PredicateError
-from zonal.predicates.conditions import read_condition
-from zonal.predicates.statement import parse_statement, prepare, with_room
-from zonal.predicates.terms import Context
 from zonal.predicates.tree import Unknown, leaves
 from zonal.predicates.values import Session
+from zonal.sql.conditions import read_condition
+from zonal.sql.statement import parse_statement, prepare, with_room
+from zonal.sql.terms import Context
 
 _CANDIDATES = ("spark", "databricks", "trino", "snowflake", "bigquery", "duckdb", "postgres", "redshift", "athena")
 _OTHERS = ("mysql", "tsql", "clickhouse", "oracle", "hive")

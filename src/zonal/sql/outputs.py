@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from zonal.predicates.relations import (
+from zonal.sql.relations import (
     Definition,
     Joined,
     Output,

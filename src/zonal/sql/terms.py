@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from zonal.predicates.literals import fraction_digits, plain, trunc_unit, type_name, type_sizes
-from zonal.predicates.naming import describe
 from zonal.predicates.tree import (
     Call,
     Column,
     Term,
 )
 from zonal.predicates.values import INTEGERS, SPARK, TEXTS, TRINO, TSQL, Opaque, Session
+from zonal.sql.literals import fraction_digits, plain, trunc_unit, type_name, type_sizes
+from zonal.sql.naming import describe
 
 _LONGEST_QUALIFIER = 8
 

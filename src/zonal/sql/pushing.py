@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from zonal.errors import PredicateError
-from zonal.predicates.naming import elsewhere, is_elsewhere
-from zonal.predicates.outputs import Names, column_at
-from zonal.predicates.relations import Joined, Relation, Tree
-from zonal.predicates.terms import is_word, path_of
 from zonal.predicates.values import Opaque
+from zonal.sql.naming import elsewhere, is_elsewhere
+from zonal.sql.outputs import Names, column_at
+from zonal.sql.relations import Joined, Relation, Tree
+from zonal.sql.terms import is_word, path_of
 
 OTHERS = "a column of another table"
 HIDDEN = "a column that is computed before it is compared"

@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from zonal.predicates.naming import describe, is_elsewhere, is_parameter
 from zonal.predicates.tree import Parameter, Value
 from zonal.predicates.values import (
     DATE,
@@ -37,6 +36,7 @@ from zonal.predicates.values import (
     to_date,
     unit_name,
 )
+from zonal.sql.naming import describe, is_elsewhere, is_parameter
 
 _MONDAYS = SPARK | TRINO | {"", "postgres", "redshift", "duckdb", "materialize", "risingwave"}
 """Dialects whose weeks begin on Monday, whatever the session's settings."""

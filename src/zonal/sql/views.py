@@ -8,8 +8,8 @@ from functools import lru_cache
 from sqlglot import exp
 
 from zonal.errors import PredicateError, quoted
-from zonal.predicates.relations import Definition, Path, Scope, table_path
-from zonal.predicates.statement import parse_statement, prepare, with_room
+from zonal.sql.relations import Definition, Path, Scope, table_path
+from zonal.sql.statement import parse_statement, prepare, with_room
 
 
 @dataclass(frozen=True, eq=False)

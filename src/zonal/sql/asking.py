@@ -11,17 +11,17 @@ from datetime import datetime
 from sqlglot import TokenType, exp
 
 from zonal.errors import PredicateError
-from zonal.predicates.conditions import join, read_condition
-from zonal.predicates.dialects import guess_dialect
-from zonal.predicates.naming import is_elsewhere
-from zonal.predicates.pushing import OTHERS
-from zonal.predicates.reads import reads_of
-from zonal.predicates.relations import World, table_path
-from zonal.predicates.statement import Text, parse_statement, prepare, unloaded_query, with_room
-from zonal.predicates.terms import Context, read_column
 from zonal.predicates.tree import And, Predicate, Unknown
 from zonal.predicates.values import Opaque, Session
-from zonal.predicates.views import read_views
+from zonal.sql.conditions import join, read_condition
+from zonal.sql.dialects import guess_dialect
+from zonal.sql.naming import is_elsewhere
+from zonal.sql.pushing import OTHERS
+from zonal.sql.reads import reads_of
+from zonal.sql.relations import World, table_path
+from zonal.sql.statement import Text, parse_statement, prepare, unloaded_query, with_room
+from zonal.sql.terms import Context, read_column
+from zonal.sql.views import read_views
 
 __all__ = ["Asked", "ask", "guess_dialect"]
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from zonal.errors import PredicateError
-from zonal.predicates.naming import elsewhere
-from zonal.predicates.outputs import Inside, Names, column_at, inner_queries, outputs_of, placed, unaliased
-from zonal.predicates.passing import grouped_gate, is_renamed, result_gate
-from zonal.predicates.pushing import HIDDEN, OTHERS, About, Effort, as_own, pushed, substituted
-from zonal.predicates.relations import (
+from zonal.predicates.values import Opaque
+from zonal.sql.naming import elsewhere
+from zonal.sql.outputs import Inside, Names, column_at, inner_queries, outputs_of, placed, unaliased
+from zonal.sql.passing import grouped_gate, is_renamed, result_gate
+from zonal.sql.pushing import HIDDEN, OTHERS, About, Effort, as_own, pushed, substituted
+from zonal.sql.relations import (
     Definition,
     Joined,
     Kind,
@@ -28,8 +29,7 @@ from zonal.predicates.relations import (
     read_item,
     with_clauses,
 )
-from zonal.predicates.terms import path_of
-from zonal.predicates.values import Opaque
+from zonal.sql.terms import path_of
 
 _MOST_QUERIES = 5_000
 _PLAIN_BRACKETS = frozenset({"this", "alias", "with_"})

@@ -10,16 +10,16 @@ from datetime import datetime
 from sqlglot import exp
 
 from zonal.errors import PredicateError, quoted, suggestion
-from zonal.predicates.conditions import join, read_condition
-from zonal.predicates.naming import describe
-from zonal.predicates.statement import parse, prepare, with_room
-from zonal.predicates.terms import Context, Source
 from zonal.predicates.tree import (
     Constant,
     Predicate,
     Unknown,
 )
 from zonal.predicates.values import Session
+from zonal.sql.conditions import join, read_condition
+from zonal.sql.naming import describe
+from zonal.sql.statement import parse, prepare, with_room
+from zonal.sql.terms import Context, Source
 
 
 def parse_where(

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from zonal.predicates.outputs import Inside, name_of, unaliased
-from zonal.predicates.terms import path_of
 from zonal.predicates.values import Opaque
+from zonal.sql.outputs import Inside, name_of, unaliased
+from zonal.sql.terms import path_of
 
 _Key: TypeAlias = tuple[object, ...]
 _Gate: TypeAlias = Callable[[exp.Expr], bool]

@@ -8,9 +8,6 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from zonal.predicates.literals import literal, plain
-from zonal.predicates.naming import describe
-from zonal.predicates.terms import Context, read_column, read_columns, read_term, unwrapped_value
 from zonal.predicates.tree import (
     FLIPPED,
     NEGATED,
@@ -32,6 +29,9 @@ from zonal.predicates.tree import (
     leaves,
 )
 from zonal.predicates.values import MYSQL, TRINO, TSQL, Opaque, read_moment
+from zonal.sql.literals import literal, plain
+from zonal.sql.naming import describe
+from zonal.sql.terms import Context, read_column, read_columns, read_term, unwrapped_value
 
 _COLLATED = TSQL | {"mysql", "singlestore", "teradata", "redshift"}
 """Dialects that by default ignore the case of text, or the spaces at its end."""

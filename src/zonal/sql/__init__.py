@@ -1,0 +1,1 @@
+"""SQL text of any dialect to predicates: the only door to sqlglot."""
