@@ -28,8 +28,8 @@ from rich.table import Table
 
 from zonal.files import Bounds
 from zonal.predicates.bind import bind
-from zonal.predicates.sql import parse_where
 from zonal.skipping import Index
+from zonal.sql.where import parse_where
 
 KINDS = {
     "id": pa.int64(), "ts": pa.int64(), "part": pa.int64(),
