@@ -43,6 +43,7 @@ format: setup ## format the code
 bench: $(BENCH) $(INTEROP)/.bench ## measure the kernel, the layouts and the rewrite against their peers
 	$(BIN)/python -m benchmarks.kernel
 	$(BIN)/python -m benchmarks.skipping
+	$(BIN)/python -m benchmarks.layouts
 	$(BIN)/python -m benchmarks.reading
 	$(INTEROP)/bin/python -m benchmarks.rewriting
 

@@ -19,10 +19,10 @@ from zonal.layout import Layout
 from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
-from zonal.predicates.sql import parse_where
 from zonal.ranks import Ranks
 from zonal.simulate.predicting import predict
 from zonal.simulate.trial import Rows, Trial, trial_of
+from zonal.sql.where import parse_where
 
 ROW_BYTES = 100.0
 LEARNED, APPLIED = 7, 3
@@ -78,7 +78,7 @@ def _layouts(data: pa.Table, train: list[Bound], asked: argparse.Namespace, targ
 
 
 def _compare(name: str, data: pa.Table, layout: Layout, bounds: list[Bound], asked: argparse.Namespace) -> float:
-    exact, files = _apply(data, layout, bounds)
+    exact, files = apply_layout(data, layout, bounds)
     trial = _trial(data, bounds, asked.sample, asked.seed)
     predict(trial, layout)
     began = time.perf_counter()
@@ -93,7 +93,7 @@ def _compare(name: str, data: pa.Table, layout: Layout, bounds: list[Bound], ask
     return found.mean / truth - 1
 
 
-def _apply(data: pa.Table, layout: Layout, bounds: list[Bound]) -> tuple[npt.NDArray[np.float64], int]:
+def apply_layout(data: pa.Table, layout: Layout, bounds: list[Bound]) -> tuple[npt.NDArray[np.float64], int]:
     """Place all rows as a rewrite does, by a sample of its own, and return what each query reads."""
     some = Sample(_some(data, 100_000, APPLIED), np.zeros(min(100_000, data.num_rows), np.int64))
     ranks = Ranks.fit(some.data, layout.curve_columns)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from zonal.layout import TREE
+from zonal.layout import TREE, Layout
 from zonal.words import U64
 
 Positions = npt.NDArray[np.int64]
@@ -101,6 +101,15 @@ def _joined(borders: npt.NDArray[np.int16], starts: Positions, *, least: float, 
 def key_cuts(kind: str, words: Sequence[U64], target_rows: float, *, more: float = 1.0) -> Positions:
     """Cut the sorted keys of a layout of this kind: a tree's at its nodes, a curve's at its cells."""
     return tree_cuts(words, target_rows) if kind == TREE else cell_cuts(words, target_rows, more=more)
+
+
+def file_cuts(layout: Layout, words: Sequence[U64], files: float) -> Positions:
+    """Cut sorted keys into about so many files; up to 1.45 times as many whole cells, where the layout has cells.
+
+    A sorted column is cut as well at any place; the cells of several columns are worth some more files.
+    """
+    more = 1.0 if layout.kind == "linear" or len(layout.columns) == 1 else MORE
+    return key_cuts(layout.kind, words, len(words[0]) / files, more=more)
 
 
 def cuts_within(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.cuts import LARGEST, MORE, Cuts, cuts_within, key_cuts
+from zonal.cuts import LARGEST, Cuts, cuts_within, file_cuts
 from zonal.files import Ints
 from zonal.keys import key_words, tie_columns, tie_word
 from zonal.layout import Layout
@@ -177,9 +177,7 @@ def _cut(
         return Cuts(tuple(word[:0] for word in words)), np.zeros(1, np.int64), np.ones(1)
     order = stable_order(words)
     ordered = [word[order] for word in words]
-    # A sorted column is cut as well at any place; the cells of several are worth some more files.
-    more = 1.0 if layout.kind == "linear" or len(layout.columns) == 1 else MORE
-    file_starts = key_cuts(layout.kind, ordered, sampled / files, more=more)
+    file_starts = file_cuts(layout, ordered, files)
     most = max(PIECE_BYTES / row_memory * sampled / max(rows, 1), 1.0)
     starts = [
         start + cut

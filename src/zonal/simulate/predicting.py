@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.boxes import Coded, Floats, meets, units_of
-from zonal.cuts import LARGEST, MORE, key_cuts
+from zonal.cuts import LARGEST, file_cuts
 from zonal.files import Ints
 from zonal.keys import key_words, tie_columns, tie_word
 from zonal.layout import TREE, Layout
@@ -116,15 +116,13 @@ class _Keys:
 
     def cut(self, files: Mapping[int, int]) -> Ints:
         """Return where each file begins: cut as a rewrite cuts."""
-        layout = self.layout
-        more = 1.0 if layout.kind == "linear" or len(layout.columns) == 1 else MORE
         found: list[Ints] = []
         for part, (start, end) in self.starts.items():
             if files.get(part, 1) <= 1:
                 found.append(np.array([start], np.int64))
                 continue
             words = [word[start:end] for word in self.words]
-            found.append(start + key_cuts(layout.kind, words, (end - start) / files[part], more=more))
+            found.append(start + file_cuts(self.layout, words, files[part]))
         return np.concatenate([np.zeros(0, np.int64), *found])
 
     def clip(self, starts: Ints, coded: Coded) -> tuple[Floats | None, Floats | None]:
