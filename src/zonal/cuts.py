@@ -22,8 +22,8 @@ MORE = 1.45
 """So many times the pieces may be left, where size matters more than count and fewer would have to join cells."""
 
 _WINDOW = 0.6, 1.4
-_NODE = 1.5
-"""Rows of a tree's node stay together up to this share of the target."""
+_NODE, _JOINED = 1.2, 1.5
+"""Rows of a tree's node stay together up to this share of the target, and small neighbors are joined up to that."""
 _ROUNDS = 4
 _COUNT_ERROR = 0.015
 
@@ -58,10 +58,10 @@ def cell_cuts(words: Sequence[U64], target_rows: float, *, more: float = 1.0) ->
 def tree_cuts(words: Sequence[U64], target_rows: float) -> Positions:
     """Return the positions at which pieces begin if the first word is a path through a tree (see `zonal.tree`).
 
-    Rows of a node stay together where they are at most 1.5 times the target; a leaf with more is cut at the cells of
+    Rows of a node stay together where they are at most 1.2 times the target; a leaf with more is cut at the cells of
     the words behind the path. Neighbors of which one has less than half of the target are joined up to 1.5 times.
 
-    >>> tree_cuts([np.array([0, 0, 0, 0, 1 << 62, 1 << 63], np.uint64), np.arange(6, dtype=np.uint64)], 3)
+    >>> tree_cuts([np.array([0, 0, 0, 1 << 62, 1 << 63, 1 << 63], np.uint64), np.arange(6, dtype=np.uint64)], 3)
     array([0, 4])
     """
     path, *inside = words
@@ -79,7 +79,7 @@ def tree_cuts(words: Sequence[U64], target_rows: float) -> Positions:
             waiting += [(middle, end), (start, middle)]
         else:
             starts += (start + cell_cuts([word[start:end] for word in inside], target)).tolist()
-    return _joined(_borders(words), np.array(starts, np.int64), least=SMALLEST * target, most=_NODE * target)
+    return _joined(_borders(words), np.array(starts, np.int64), least=SMALLEST * target, most=_JOINED * target)
 
 
 def _joined(borders: npt.NDArray[np.int16], starts: Positions, *, least: float, most: float) -> Positions:

@@ -29,7 +29,7 @@ MAX_LEAVES = 4095
 LEAST_ROWS = 8
 """Rows of the sample that a leaf has at least: fewer tell nothing of the bounds of a row group."""
 
-_WHOLE, _LEAST = 1.5, 0.5
+_WHOLE, _LEAST = 1.2, 0.6
 """Rows of up to so many leaves are one, and a cut leaves at least so much of one on each side."""
 _QUANTILES = 48
 _HEAVIEST = 12
