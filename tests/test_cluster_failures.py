@@ -374,8 +374,12 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from cluster_tables import Delta, telemetry, parts_of
 from zonal.verbs.cluster import cluster
+from zonal.workload.query import Workload
 table = Delta(sys.argv[2]).make(parts_of(telemetry(600), 3), ["p"])
-print(cluster(table.name, by=["x", "y"], target_file_size=4000, remote="local[2]").rows)
+queries = Workload.of([f"x BETWEEN {n} AND {n + 50}" for n in range(0, 900, 60)] + ["s = 'device-0007'"])
+done = cluster(table.name, layout="tree", queries=queries, target_file_size=4000, remote="local[2]")
+assert done.layout.startswith("tree("), done.layout
+print(done.rows)
 """
 
 KILLED = """
