@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 from arrow_values import KINDS, VALUES, arrays, build, order_key
 from zonal.choosing import choose, in_commits, still_there
 from zonal.errors import ZonalError
-from zonal.files import Files, Snapshot
+from zonal.files import Files, Physical, Snapshot
 from zonal.layout import Layout
+from zonal.parquet.footer import read_footer
+from zonal.parquet.pages import page_bounds
 from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.ranks import Ranks
 from zonal.rewrite import ColumnMetrics, EqualityDelete, Source, Tally, Vector, Writing, Written
@@ -278,6 +280,23 @@ def test_a_file_of_dictionaries_is_one_of_their_values_with_statistics(tmp_path)
     assert pq.read_table(told.path).equals(plain)
     stored = pq.read_metadata(told.path).row_group(0).column(0).statistics
     assert (stored.min, stored.max, stored.null_count) == ("b", "x", 1)
+
+
+def test_pages_of_dictionaries_have_the_bounds_of_their_rows(tmp_path):
+    rows = 90_000
+    numbers = np.sort(np.random.default_rng(0).integers(0, 2000, rows)).astype(np.int32)
+    column = pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array([f"value {n:04}" for n in range(2000)]))
+    table = pa.table({"v": column, "id": range(rows)})
+    plain = table.cast(pa.schema([("v", pa.string()), ("id", pa.int64())]))
+    (told,) = write_file(table, Layout("zorder", ("id",), row_group_rows=rows), tmp_path, schema=plain.schema)
+    with pa.OSFile(told.path) as file:
+        pages = page_bounds(file, read_footer(file), 0, Physical("v"), pa.string())
+    starts = pages.first_rows.tolist()
+    assert len(starts) > 3
+    for page, (start, end) in enumerate(zip(starts, [*starts[1:], rows], strict=True)):
+        found = pc.min_max(plain["v"].slice(start, end - start))
+        bounds = pages.bounds.lower[page].as_py().decode(), pages.bounds.upper[page].as_py().decode()
+        assert bounds == (found["min"].as_py(), found["max"].as_py())
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
