@@ -27,8 +27,8 @@ $(BENCH): $(READY)
 demo: setup ## make a telemetry table, cluster it, and show what queries skip
 	$(BIN)/zonal demo
 
-test: setup ## run the tests
-	$(BIN)/python -m pytest
+test: setup ## run the tests, two modules at a time
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: setup ## lint, types and the direction of imports
 	$(BIN)/ruff check .

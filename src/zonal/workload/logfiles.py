@@ -64,7 +64,7 @@ def _logs_at(path: Path) -> Iterator[Log]:
     elif path.is_file():
         yield Log(path.name, _kind(path), (path,), path.stat().st_size)
     else:
-        raise LogError(f"There is no query log {quoted(str(path))}.")
+        raise LogError(f"There is no query log {quoted(str(path), limit=300)}.")
 
 
 def _rolled(folder: Path) -> Log:
