@@ -72,7 +72,7 @@ def _rolled(folder: Path) -> Log:
     named = [(re.match(r"events_(\d{1,9})_", path.name), path) for path in folder.iterdir()]
     numbered = [(int(match[1]), path.name.endswith(".compact"), path) for match, path in named if match]
     if not numbered:
-        raise LogError(f"The folder {quoted(str(folder))} has no event logs of Spark in it.")
+        raise LogError(f"The folder {quoted(str(folder), limit=300)} has no event logs of Spark in it.")
     first = max((number for number, is_compact, _ in numbered if is_compact), default=0)
     kept = [(n, path) for n, is_compact, path in sorted(numbered) if n > first or is_compact]
     paths = tuple(path for _, path in kept)
@@ -101,7 +101,7 @@ def _kind(path: Path) -> Kind:
     if kind is None and head.lstrip()[:1] == b"{":
         return "json"
     if kind is None:
-        raise LogError(f"The file {quoted(str(path))} is no query log that zonal knows. {_NAMED}")
+        raise LogError(f"The file {quoted(str(path), limit=300)} is no query log that zonal knows. {_NAMED}")
     return kind
 
 
@@ -113,8 +113,8 @@ def open_bytes(path: Path) -> BinaryIO:
     with path.open("rb") as file:
         if file.read(8) == b"LZ4Block":
             raise LogError(
-                f"The log {quoted(str(path))} is compressed in Spark's own LZ4 format, which zonal doesn't read. "
-                "Set spark.eventLog.compression.codec to zstd."
+                f"The log {quoted(str(path), limit=300)} is compressed in Spark's own LZ4 format, which zonal doesn't "
+                "read. Set spark.eventLog.compression.codec to zstd."
             )
     if codec == "gzip":
         return cast(BinaryIO, gzip.open(path, "rb"))
