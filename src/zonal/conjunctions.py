@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from zonal.predicates.bound import All, Bound, Some
+from zonal.predicates.folding import fold
 
 MOST_BOXES = 64
 
@@ -31,25 +32,17 @@ Box: TypeAlias = dict[str, Span]
 def boxes_in(predicate: Bound, spans: Callable[[Bound], tuple[str, list[Span]] | None]) -> list[Box]:
     """Return at most `MOST_BOXES` boxes around all rows for which the predicate is true.
 
-    `spans` gives a leaf's column with what it may be; None is no condition. ANDs and ORs are walked with a list, not
-    with the stack.
+    `spans` gives a leaf's column with what it may be; None is no condition.
     """
-    done: dict[int, list[Box]] = {}
-    waiting: list[Bound] = [predicate]
-    while waiting:
-        node = waiting[-1]
-        if isinstance(node, All | Some):
-            missing = [part for part in node.parts if id(part) not in done]
-            if missing:
-                waiting.extend(missing)
-                continue
-            parts = [done[id(part)] for part in node.parts]
-            done[id(node)] = _product(parts) if isinstance(node, All) else _sum(parts)
-        else:
-            found = spans(node)
-            done[id(node)] = [{}] if found is None else _in_column(*found)
-        waiting.pop()
-    return done[id(predicate)]
+
+    def leaf(node: Bound) -> list[Box]:
+        found = spans(node)
+        return [{}] if found is None else _in_column(*found)
+
+    def join(node: All | Some, parts: list[list[Box]]) -> list[Box]:
+        return _product(parts) if isinstance(node, All) else _sum(parts)
+
+    return fold(predicate, leaf, join)
 
 
 def _in_column(column: str, spans: Sequence[Span]) -> list[Box]:

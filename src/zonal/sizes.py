@@ -38,3 +38,16 @@ def format_size(size: int) -> str:
     """
     unit = min((u for u in _UNITS if size % _UNITS[u] == 0), key=lambda u: size // _UNITS[u])
     return f"{size // _UNITS[unit]}{unit}"
+
+
+def size_text(size: float) -> str:
+    """Print a size for people, rounded.
+
+    >>> size_text(17), size_text(1500), size_text(2_340_000)
+    ('17 B', '1.5 KB', '2.3 MB')
+    """
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} B" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"

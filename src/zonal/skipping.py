@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from zonal.files import UNKNOWN, Bounds, Ints
 from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some, leaves_of
+from zonal.predicates.folding import fold
 from zonal.words import U64, decoded_array, family_of, words_of
 
 Mask = npt.NDArray[np.bool_]
@@ -60,21 +61,8 @@ class Index:
         return Skipped(kept, by)
 
     def might_match(self, predicate: Bound) -> Mask:
-        """Return which units might match; nested ANDs and ORs are walked with a list, not with the stack."""
-        done: dict[int, Mask] = {}
-        waiting: list[Bound] = [predicate]
-        while waiting:
-            node = waiting[-1]
-            if isinstance(node, All | Some):
-                missing = [part for part in node.parts if id(part) not in done]
-                if missing:
-                    waiting.extend(missing)
-                    continue
-                done[id(node)] = self._join(node, [done[id(part)] for part in node.parts])
-            else:
-                done[id(node)] = self._leaf(node)
-            waiting.pop()
-        return done[id(predicate)]
+        """Return which units might match."""
+        return fold(predicate, self._leaf, self._join)
 
     def _join(self, node: All | Some, parts: Sequence[Mask]) -> Mask:
         result = np.full(len(self), isinstance(node, All))

@@ -1,17 +1,4 @@
-"""Sizes, prices and times in sentences, rounded."""
-
-
-def size_text(size: float) -> str:
-    """Print a size for people.
-
-    >>> size_text(17), size_text(1500), size_text(2_340_000)
-    ('17 B', '1.5 KB', '2.3 MB')
-    """
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} B" if unit == "B" else f"{size:,.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} TB"
+"""Prices and times in sentences, rounded."""
 
 
 def price_text(price: float) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from zonal.columns import find, leaf_type
 from zonal.files import Snapshot
 from zonal.predicates.bound import All, Anything, Bound, Ranges, Some
+from zonal.predicates.folding import fold
 from zonal.words import family_of
 
 REASON = "NaN is above every limit, and the files don't tell whether they hold it"
@@ -20,19 +21,14 @@ def float_columns(snapshot: Snapshot, names: Sequence[str]) -> set[str]:
 
 
 def decidable(bound: Bound, floats: Collection[str]) -> Bound:
-    """Replace the ranges that no file can exclude by `Anything`; on a list, as predicates may be thousands deep."""
-    done: dict[int, Bound] = {}
-    waiting = [bound]
-    while waiting:
-        node = waiting[-1]
-        if isinstance(node, All | Some):
-            if missing := [part for part in node.parts if id(part) not in done]:
-                waiting.extend(missing)
-                continue
-            done[id(node)] = replace(node, parts=tuple(done[id(part)] for part in node.parts))
-        elif isinstance(node, Ranges) and node.nan and node.column in floats:
-            done[id(node)] = Anything(REASON, (node.column,))
-        else:
-            done[id(node)] = node
-        waiting.pop()
-    return done[id(bound)]
+    """Replace the ranges that no file can exclude by `Anything`."""
+
+    def leaf(node: Bound) -> Bound:
+        if isinstance(node, Ranges) and node.nan and node.column in floats:
+            return Anything(REASON, (node.column,))
+        return node
+
+    def join(node: All | Some, parts: list[Bound]) -> Bound:
+        return replace(node, parts=tuple(parts))
+
+    return fold(bound, leaf, join)

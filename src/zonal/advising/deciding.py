@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zonal.advising.advice import Candidate, Reads, Verdict
-from zonal.advising.amounts import days_text, price_text, size_text
+from zonal.advising.amounts import days_text, price_text
+from zonal.sizes import size_text
 
 LEAST_GAIN = 0.15
 """The part of what is read today that a layout has to save."""

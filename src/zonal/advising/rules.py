@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.advising.advice import Candidate, Caution, Filtered
-from zonal.advising.amounts import size_text
 from zonal.advising.asked import LEAST_QUERIES, opaque_filters
 from zonal.advising.decidable import REASON
 from zonal.advising.ground import Ground
@@ -24,6 +23,7 @@ from zonal.errors import quoted
 from zonal.files import Ints
 from zonal.layout import ADVISED_COLUMNS
 from zonal.predicates.bound import Anything, leaves_of
+from zonal.sizes import size_text
 from zonal.skipping import Codes
 from zonal.workload.query import Summary
 

@@ -12,7 +12,8 @@ from rich.text import Text
 from zonal.demo.making import CATALOG, IDENTIFIER, catalog_uri
 from zonal.demo.story import Outcome, Request, tell
 from zonal.demo.telemetry import CONDITIONS
-from zonal.report.text import printable, size_text
+from zonal.report.text import printable
+from zonal.sizes import size_text
 from zonal.verbs.rewriting import Runner
 from zonal.verbs.show import TableHealth
 

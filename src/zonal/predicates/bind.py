@@ -15,6 +15,7 @@ from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point,
 from zonal.predicates.calendar import zone_of
 from zonal.predicates.comparisons import compare
 from zonal.predicates.domain import Domain, Incomparable, domain_of
+from zonal.predicates.folding import fold
 from zonal.predicates.functions import compare_call
 from zonal.predicates.tree import (
     And,
@@ -48,22 +49,8 @@ class _Binder:
         self.found: dict[Column, str] = {}
 
     def bind(self, predicate: Predicate) -> Bound:
-        """Bind from the leaves up, on a list instead of the interpreter's stack: predicates may be thousands deep."""
-        done: dict[int, Bound] = {}
-        waiting = [predicate]
-        while waiting:
-            node = waiting[-1]
-            if isinstance(node, And | Or) and any(id(part) not in done for part in node.parts):
-                waiting.extend(part for part in node.parts if id(part) not in done)
-                continue
-            waiting.pop()
-            if isinstance(node, And):
-                done[id(node)] = _all([done[id(part)] for part in node.parts])
-            elif isinstance(node, Or):
-                done[id(node)] = _some([done[id(part)] for part in node.parts])
-            else:
-                done[id(node)] = self.leaf(node)
-        return done[id(predicate)]
+        """Bind from the leaves up."""
+        return fold(predicate, self.leaf, _joined)
 
     def leaf(self, node: Predicate) -> Bound:
         if isinstance(node, Constant):
@@ -134,6 +121,10 @@ def _flattened(parts: Sequence[Bound], kind: type[All] | type[Some]) -> Iterator
             yield from part.parts
         else:
             yield part
+
+
+def _joined(node: And | Or, parts: list[Bound]) -> Bound:
+    return _all(parts) if isinstance(node, And) else _some(parts)
 
 
 def _all(parts: Sequence[Bound]) -> Bound:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from zonal.advising.advice import Advice
 from zonal.report.command import Given, cluster_command
-from zonal.report.text import printable
+from zonal.report.text import print_list, printable
 from zonal.report.wording import (
     Fact,
     asked_text,
@@ -29,7 +29,7 @@ from zonal.report.wording import (
     workload_facts,
 )
 
-_MOST_COLUMNS, _MOST_WARNINGS = 10, 20
+_MOST_COLUMNS = 10
 
 
 def print_advice(console: Console, advice: Advice, given: Given | None = None) -> None:
@@ -45,10 +45,10 @@ def print_advice(console: Console, advice: Advice, given: Given | None = None) -
         console.print(_candidates(advice))
         _print_notes(console, advice)
     _print_regressions(console, advice)
-    _print_list(console, "Bloom filters would help, too:", [_bloom(advice, n) for n in range(len(advice.blooms))])
-    _print_list(console, "Warnings:", [clipped(warning.text, 600) for warning in advice.warnings])
+    print_list(console, "Bloom filters would help, too:", [_bloom(advice, n) for n in range(len(advice.blooms))])
+    print_list(console, "Warnings:", [clipped(warning.text, 600) for warning in advice.warnings])
     _print_workload(console, advice)
-    _print_list(console, "What this rests on:", basis(advice))
+    print_list(console, "What this rests on:", basis(advice))
 
 
 def _candidates(advice: Advice) -> Table:
@@ -117,17 +117,6 @@ def _print_workload(console: Console, advice: Advice) -> None:
 def _print_facts(console: Console, facts: Iterable[Fact]) -> None:
     for label, value in facts:
         console.print(Text(f"{label:<14}", style="bold") + Text(printable(value)), soft_wrap=True)
-
-
-def _print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
-    lines = list(lines)
-    if not lines:
-        return
-    _print(console, heading, style="bold")
-    for line in lines[:_MOST_WARNINGS]:
-        _print(console, f"· {line}")
-    if len(lines) > _MOST_WARNINGS:
-        console.print(f"· and {len(lines) - _MOST_WARNINGS} more")
 
 
 def _print(console: Console, text: str, style: str = "") -> None:

@@ -3,8 +3,9 @@
 from rich.console import Console
 from rich.text import Text
 
-from zonal.report.text import layout_text, printable, size_text
+from zonal.report.text import layout_text, printable
 from zonal.report.wording import plural, share_text
+from zonal.sizes import size_text
 from zonal.verbs.cluster import Clustering, ClusteringPlan
 from zonal.verbs.learning import Predicted
 

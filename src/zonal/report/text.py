@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from zonal.layout import Layout
+from zonal.sizes import size_text
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth, TableHealth
 
@@ -21,8 +22,8 @@ def print_health(console: Console, health: TableHealth) -> None:
             console.print(Text(printable(f"· {column.verdict}{_by_depth(column)}")), soft_wrap=True)
     if health.columns_left_out:
         console.print(f"{health.columns_left_out} more columns have bounds: name them with --columns.")
-    _print_list(console, "Not to be rewritten:", health.blockers)
-    _print_list(console, "Problems:", health.problems)
+    print_list(console, "Not to be rewritten:", health.blockers)
+    print_list(console, "Problems:", health.problems)
 
 
 def _facts(health: TableHealth) -> Iterable[tuple[str, str]]:
@@ -95,29 +96,16 @@ def print_explanation(console: Console, found: Explanation, *, files: bool = Fal
         console.print(
             Text(printable(f"· {name} skipped {count:,} {'file' if count == 1 else 'files'}")), soft_wrap=True
         )
-    _print_list(console, "No statistics help with:", found.unknown)
-    _print_list(console, "Notes:", found.notes)
+    print_list(console, "No statistics help with:", found.unknown)
+    print_list(console, "Notes:", found.notes)
     if files:
         for file in found.files:
             inside = "" if file.row_groups is None else f", {file.row_groups} of {file.total_row_groups} row groups"
             console.print(Text(printable(f"{file.path} ({size_text(file.size)}{inside})")), soft_wrap=True)
 
 
-def size_text(size: int) -> str:
-    """Print a size for people.
-
-    >>> size_text(1500), size_text(2_340_000)
-    ('1.5 KB', '2.3 MB')
-    """
-    number = float(size)
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if number < 1000 or unit == "TB":
-            return f"{number:.0f} B" if unit == "B" else f"{number:,.1f} {unit}"
-        number /= 1000
-    return ""
-
-
-def _print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
+def print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
+    """Print lines under a heading, the first 20; nothing where there are none."""
     lines = list(lines)
     if lines:
         console.print(Text(heading, style="bold"))

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from zonal.columns import find, leaf, leaves
 from zonal.errors import ColumnError, quoted
+from zonal.predicates.folding import fold
 from zonal.predicates.tree import And, Call, Column, Compare, In, Or, Parameter, Predicate, Term, Unknown, Value
 from zonal.predicates.tree import leaves as leaves_of
 from zonal.words import decoded_array
@@ -34,20 +35,11 @@ def draw_parameters(predicate: Predicate, data: pa.Table, seed: int) -> Predicat
     upper limit, they come from two rows, the smaller one first. What nothing can be drawn for (a column that the
     data lacks, one of nulls, most functions of a column) becomes `Unknown`.
     """
-    draw = _Draw(data, seed)
-    done: dict[int, Predicate] = {}
-    waiting = [predicate]
-    while waiting:
-        node = waiting[-1]
-        if isinstance(node, And | Or):
-            if missing := [part for part in node.parts if id(part) not in done]:
-                waiting.extend(missing)
-                continue
-            done[id(node)] = replace(node, parts=tuple(done[id(part)] for part in node.parts))
-        else:
-            done[id(node)] = draw.leaf(node)
-        waiting.pop()
-    return done[id(predicate)]
+    return fold(predicate, _Draw(data, seed).leaf, _rejoined)
+
+
+def _rejoined(node: And | Or, parts: list[Predicate]) -> Predicate:
+    return replace(node, parts=tuple(parts))
 
 
 def _values(node: Predicate) -> Sequence[Value]:
