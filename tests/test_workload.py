@@ -338,3 +338,25 @@ def test_filters_on_columns_that_the_table_lacks_are_told(tmp_path):
     log.write_text("SELECT * FROM t WHERE xx = 7;" * 3 + "SELECT * FROM t WHERE x = 7; SELECT * FROM t;")
     summary = read_workload([log], tables=["t"], dialect="spark", columns=["t_id", "x"]).summary
     assert (summary.strange, summary.strangers, summary.full_scans) == (3, ("xx",), 4)
+
+
+def test_entries_before_a_time_are_counted_and_left_out(tmp_path):
+    (tmp_path / "log.jsonl").write_text(
+        '{"query": "SELECT * FROM t WHERE a = 1", "start_time": "2026-01-01T00:00:00Z"}\n'
+        '{"query": "SELECT * FROM t WHERE a = 2", "start_time": "2026-01-08T00:00:00Z"}\n'
+        '{"query": "SELECT * FROM t WHERE a = 3", "start_time": null}\n'
+    )
+    since = datetime(2026, 1, 8, tzinfo=timezone.utc)
+    found = read_workload([tmp_path / "log.jsonl"], tables=["t"], since=since)
+    assert [query.predicate.value for query in found.queries] == [2], "the time itself counts"
+    assert (found.summary.older, found.summary.undated, found.summary.statements) == (1, 1, 1)
+    everything = read_workload([tmp_path / "log.jsonl"], tables=["t"])
+    assert (everything.summary.older, everything.summary.undated, everything.summary.statements) == (0, 0, 3)
+
+
+def test_a_log_without_times_is_refused_where_a_time_is_asked_for(tmp_path):
+    (tmp_path / "log.sql").write_text("SELECT * FROM t WHERE a = 1;")
+    with pytest.raises(LogError, match="don't tell when statements ran"):
+        read_workload([tmp_path / "log.sql"], tables=["t"], since=datetime(2026, 1, 8, tzinfo=timezone.utc))
+    with pytest.raises(LogError, match="has no time zone"):
+        read_workload([tmp_path / "log.sql"], tables=["t"], since=datetime(2026, 1, 8))

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from zonal.workload.query import Workload
 from zonal.workload.reading import read_workload
@@ -23,6 +24,8 @@ class Logs:
     views: Mapping[str, str] = field(default_factory=dict)
     half_life_days: float | None = None
     cap: float | None = 0.2
+    since: datetime | None = None
+    """Entries before this time count for nothing."""
 
     @classmethod
     def of(cls, queries: "Logs | Sequence[PathLike] | PathLike") -> "Logs":
@@ -44,5 +47,6 @@ class Logs:
             columns=columns,
             half_life_days=self.half_life_days,
             cap=self.cap,
+            since=self.since,
             progress=progress,
         )

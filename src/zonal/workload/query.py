@@ -54,6 +54,10 @@ class Summary:
     """Columns that the table doesn't have, the first ones: filters on them count for nothing."""
     strange: int = 0
     """Statements that filter the table by such a column and no other."""
+    older: int = 0
+    """Entries from before the time that was asked for, and in no other number here …"""
+    undated: int = 0
+    """… as those without a time, where one was asked for."""
 
 
 @dataclass(frozen=True)

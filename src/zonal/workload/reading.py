@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from hashlib import blake2b
 from itertools import islice
@@ -48,6 +49,7 @@ def read_workload(
     columns: Sequence[str] | None = None,
     half_life_days: float | None = None,
     cap: float | None = 0.2,
+    since: datetime | None = None,
     now: datetime | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Workload:
@@ -56,24 +58,29 @@ def read_workload(
     Logs are files or folders of them. With the table's `columns` (names of its schema, in order) statements that join
     it with others without saying whose column a name is are understood, too. Entries that can't be read are counted and
     never an exception; a log in which no SQL can be found is a `LogError`. Relative dates mean the time of the run, to
-    the hour (coarser in logs with thousands of different ones); without a time in the log, `now`. `progress` is told
-    bytes done and bytes in all.
+    the hour (coarser in logs with thousands of different ones); without a time in the log, `now`. With `since`, entries
+    from before, and those without a time, are counted and left out. `progress` is told bytes done and bytes in all.
     """
     _check(tables, half_life_days, cap)
+    if since is not None and since.tzinfo is None:
+        raise LogError(f"The time {since} to read logs from has no time zone: give it one.")
     zone, found = zone_of(timezone), find_logs(logs)
     chosen = known_dialect(dialect) if dialect is not None else _dialect(found, tables, zone)
     check_views(views, chosen)
     reader = _Reader(tables, chosen, timezone, views, columns, half_life_days, now)
+    recent = _Recent(since)
     done, total = 0, sum(log.size for log in found)
     for log in found:
         for number, entry in enumerate(entries_of(log, tables=tables, dialect=chosen, zone=zone)):
-            reader.take(entry)
+            if recent.takes(entry):
+                reader.take(entry)
             if progress and number % _EVERY == _EVERY - 1:
                 progress(done, total)
         done += log.size
         if progress:
             progress(done, total)
-    return Workload(weigh(list(reader.tallies.values()), half_life_days=half_life_days, cap=cap), reader.summary())
+    summary = recent.counted(reader.summary())
+    return Workload(weigh(list(reader.tallies.values()), half_life_days=half_life_days, cap=cap), summary)
 
 
 def _check(tables: Sequence[str], half_life_days: float | None, cap: float | None) -> None:
@@ -112,6 +119,30 @@ def _untagged(sql: str) -> str:
     start = max(0, len(text) - 300)
     tail = _END_TAG.search(text, start)
     return text[: tail.start()].rstrip() if tail else text
+
+
+class _Recent:
+    """Tells entries since a time from those before, and counts the latter."""
+
+    def __init__(self, since: datetime | None) -> None:
+        self.since, self.dated, self.older, self.undated = since, 0, 0, 0
+
+    def takes(self, entry: Entry) -> bool:
+        """Tell whether an entry counts; without a time to ask for, all do."""
+        if self.since is None:
+            return True
+        if entry.time is None:
+            self.undated += 1
+            return False
+        self.dated += 1
+        self.older += entry.time < self.since
+        return entry.time >= self.since
+
+    def counted(self, summary: Summary) -> Summary:
+        """Add the counts, or refuse logs in which nothing has a time."""
+        if self.since is not None and self.undated and not self.dated:
+            raise LogError("The logs don't tell when statements ran: leave out since, or give logs with times.")
+        return replace(summary, older=self.older, undated=self.undated)
 
 
 class _Reader:

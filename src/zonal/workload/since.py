@@ -1,0 +1,29 @@
+"""From when on queries count: a date, a time, or so long ago."""
+
+import re
+from datetime import datetime, timedelta
+from datetime import timezone as zones
+
+from zonal.workload.query import LogError
+
+_AGO = re.compile(r"(\d{1,6})\s*([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def parse_since(text: str, now: datetime | None = None) -> datetime:
+    """Read `7d`, `12h`, `30m`, `2w` (before `now`), a date or a time of ISO 8601; without a zone, in UTC.
+
+    >>> parse_since("2d", datetime(2026, 1, 8, tzinfo=zones.utc)), parse_since("2026-01-05 12:30")
+    (datetime.datetime(2026, 1, 6, 0, 0, tzinfo=datetime.timezone.utc), \
+datetime.datetime(2026, 1, 5, 12, 30, tzinfo=datetime.timezone.utc))
+    """
+    if ago := _AGO.fullmatch(text.strip().lower()):
+        try:
+            return (now or datetime.now(zones.utc)) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        except OverflowError:
+            raise LogError(f"{text!r} is longer ago than any time.") from None
+    try:
+        found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise LogError(f"{text[:60]!r} is no time. Give 7d, 12h, a date such as 2026-01-31, or a time.") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=zones.utc)
