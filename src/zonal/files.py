@@ -118,6 +118,8 @@ class Commit:
     time: datetime | None
     operation: str
     details: Mapping[str, str]
+    parent: int | None = None
+    """The entry that it followed, whether or not it is still there; None for the first one, or where nothing tells."""
 
 
 @dataclass(frozen=True)

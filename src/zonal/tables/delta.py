@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.fs
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.files import UNKNOWN, Bounds, Files, Ints, LazyBounds, Physical, Snapshot
+from zonal.files import UNKNOWN, Bounds, Commit, Files, Ints, LazyBounds, Physical, Snapshot
 from zonal.layout import Layout
 from zonal.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.storage import Storage
@@ -68,6 +68,20 @@ class DeltaTable:
         table = DeltaTable.__new__(DeltaTable)
         table.__dict__.update(self.__dict__ | {"_version": None})
         return table
+
+    def at(self, version: int) -> "DeltaTable":
+        """Return the table pinned to a version; see `Versioned`."""
+        table = self.newest()
+        table._version = version
+        return table
+
+    def versions(self) -> tuple[Commit, ...]:
+        """Return the commits up to the version that can still be told; see `Versioned`.
+
+        Commits from before a checkpoint are listed as far as `deltalog.HISTORY_BYTES` lets them be read.
+        """
+        log, state = self._log(), self._replay(self._version)
+        return tuple(state.commits[number] for number in log.replayable(state.version) if number in state.commits)
 
     def snapshot(self) -> Snapshot:
         """Read one version from the log alone.
@@ -159,8 +173,10 @@ class DeltaTable:
         return commit(replacement, lambda after: self._replay(None, after=after), folder)
 
     def _replay(self, version: int | None, *, after: State | None = None) -> State:
-        log = Log.of(*self._storage.locate(f"{self._storage.root}/_delta_log"))
-        return replay(log, self._storage.resolve, version=version, after=after)
+        return replay(self._log(), self._storage.resolve, version=version, after=after)
+
+    def _log(self) -> Log:
+        return Log.of(*self._storage.locate(f"{self._storage.root}/_delta_log"))
 
     def _state(self, snapshot: Snapshot) -> State:
         if (state := self._states.get(snapshot)) is None:

@@ -134,6 +134,16 @@ class Log:
         """Return the versions from `first` to `last` whose commits aren't there."""
         return [number for number in range(first, last + 1) if number not in self.commits]
 
+    def replayable(self, last: int) -> list[int]:
+        """Return the versions up to `last` that can be told and whose commits are there, oldest first."""
+        found: list[int] = []
+        told = -1
+        for number in sorted({*self.commits, *self.checkpoints}):
+            if number <= last and (number in self.checkpoints or told == number - 1):
+                told = number
+                found += [number] if number in self.commits else []
+        return found
+
     def read(self, info: pa.fs.FileInfo) -> str:
         """Return the text of one of the log's JSON files."""
         try:
@@ -358,11 +368,12 @@ def _read_checkpoint(log: Log, infos: Iterable[pa.fs.FileInfo], replayed: _Repla
 def _commit(version: int, info: Info, file: pa.fs.FileInfo) -> Commit:
     parameters = info.get("operationParameters")
     details = {str(name): _text(value) for name, value in (parameters if isinstance(parameters, dict) else {}).items()}
-    if engine := info.get("engineInfo"):
+    if engine := info.get("engineInfo") or info.get("clientVersion"):  # older ones of delta-rs know the latter only
         details["engineInfo"] = _text(engine)
     # "In-Commit Timestamps": where a table has them, they are the version's time.
     time = _time(info.get("inCommitTimestamp")) or _time(info.get("timestamp")) or file.mtime
-    return Commit(version, time, _text(info.get("operation", "UNKNOWN")), details)
+    parent = version - 1 if version else None
+    return Commit(version, time, _text(info.get("operation", "UNKNOWN")), details, parent)
 
 
 def _text(value: object) -> str:

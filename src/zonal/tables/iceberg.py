@@ -130,6 +130,22 @@ class IcebergTable:
         newest._read = self._read
         return newest
 
+    def at(self, version: int) -> "IcebergTable":
+        """Return the table pinned to a snapshot, with the schema that it was written with; see `Versioned`."""
+        return IcebergTable(self.name, self.table, version=version)
+
+    def versions(self) -> tuple[Commit, ...]:
+        """Return the snapshot and its ancestors, as far as they haven't expired; see `Versioned`.
+
+        What was rolled back, and what other branches did, is not among them.
+        """
+        known = {entry.snapshot_id: entry for entry in self.table.metadata.snapshots}
+        line, entry = dict[int, Commit](), self._snapshot
+        while entry is not None and entry.snapshot_id not in line:  # damaged metadata may go round in circles
+            line[entry.snapshot_id] = _commit(entry)
+            entry = known.get(entry.parent_snapshot_id) if entry.parent_snapshot_id is not None else None
+        return tuple(reversed(line.values()))
+
     def scan(self, snapshot: Snapshot, files: Ints, *, columns: Sequence[str] | None = None) -> Scan:
         """Return what workers need to read the rows of these files; see `Rewritable.scan`."""
         read = self._as_read(snapshot)
@@ -301,6 +317,7 @@ def _commit(snapshot: PyIcebergSnapshot) -> Commit:
         _time(snapshot.timestamp_ms),
         summary.operation.value if summary else "unknown",
         dict(summary.additional_properties) if summary else {},
+        snapshot.parent_snapshot_id,
     )
 
 

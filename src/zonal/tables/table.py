@@ -6,7 +6,7 @@ from typing import Protocol, TypeGuard
 import pyarrow as pa
 
 from zonal.errors import LayoutError
-from zonal.files import Ints, Snapshot
+from zonal.files import Commit, Ints, Snapshot
 from zonal.layout import Layout
 from zonal.rewrite import Rewrite, Scan, Writing, Written
 
@@ -24,6 +24,24 @@ class Table(Protocol):
 
     def open_file(self, path: str) -> pa.NativeFile:
         """Open one of the snapshot's files for random access; the caller closes it."""
+
+
+class Versioned(Table, Protocol):
+    """A table that remembers what it was.
+
+    An older version has the schema of its time, so a condition must be bound to that version's own schema: a column
+    that has been renamed since is unknown there by its new name. `auditing.naming` gives an older version's bounds
+    today's names, by field ids.
+    """
+
+    def at(self, version: int) -> Table:
+        """Return the table pinned to an older version or snapshot; files are told by its metadata as it was then.
+
+        A version that isn't there any more is a `TableError`, at once or when its snapshot is read.
+        """
+
+    def versions(self) -> tuple[Commit, ...]:
+        """Return the commits that led to the table's version, as far as they can still be told; oldest first."""
 
 
 class Readable(Table, Protocol):
@@ -82,6 +100,11 @@ class Destination(Protocol):
 
     def publish(self, added: Sequence[Written]) -> int | None:
         """Make the table of the written files appear, at once, and return its version."""
+
+
+def is_versioned(table: Table) -> TypeGuard[Versioned]:
+    """Tell whether the table has older versions; a folder of Parquet files has none."""
+    return hasattr(table, "versions")
 
 
 def is_rewritable(table: Table) -> TypeGuard[Rewritable]:

@@ -1,0 +1,228 @@
+"""Older versions of tables: pinned, listed along the line that led to them, with the names of their time."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable as OtherDelta
+from pyiceberg.types import LongType
+
+from cluster_tables import Delta, Iceberg, Parquet
+from zonal.auditing.naming import named_as
+from zonal.errors import TableError, ZonalError
+from zonal.predicates.bind import bind
+from zonal.pruning import FileIndex
+from zonal.sql.where import parse_where
+from zonal.tables.opening import open_table
+from zonal.tables.table import is_versioned
+
+
+def rows(first, count=10):
+    return pa.table({"x": pa.array(range(first, first + count), pa.int64()), "s": pa.array(["a"] * count)})
+
+
+def opened(home, version=""):
+    return open_table(home.name + version, **home.options)
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def home(request, tmp_path):
+    made = {"delta": Delta, "iceberg": Iceberg}[request.param](tmp_path)
+    return made.make([rows(0), rows(10), rows(20)])
+
+
+def test_every_version_of_the_line_can_be_read_as_it_was(home):
+    table = opened(home)
+    assert is_versioned(table)
+    line = table.versions()
+    assert len(line) == 3
+    assert [len(table.at(commit.id).snapshot().files) for commit in line] == [1, 2, 3]
+    assert line[-1].id == table.snapshot().version
+    assert [commit.parent for commit in line] == [None, *(commit.id for commit in line[:-1])]
+    assert list(line) == sorted(line, key=lambda commit: commit.time), "oldest first"
+
+
+def test_a_pinned_table_has_the_line_that_led_to_it(home):
+    table = opened(home)
+    line = table.versions()
+    assert table.at(line[1].id).versions() == line[:2]
+    assert table.at(line[1].id).snapshot().version == line[1].id
+    assert table.snapshot().version == line[2].id, "the table itself is not pinned by that"
+
+
+def test_commits_tell_the_same_in_a_snapshot_and_in_the_line(home):
+    table = opened(home)
+    commits = table.snapshot().commits
+    assert [commits[commit.id] for commit in table.versions()] == list(table.versions())
+
+
+def test_a_version_that_is_not_there_is_named(home):
+    with pytest.raises(TableError, match="12345"):
+        opened(home).at(12345).snapshot()
+
+
+def test_plain_parquet_has_no_versions(tmp_path):
+    assert not is_versioned(opened(Parquet(tmp_path).make([rows(0)])))
+
+
+# --- Iceberg ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_line_of_a_branch_leaves_out_what_main_did(tmp_path):
+    home = Iceberg(tmp_path).make([rows(0), rows(10)])
+    fork = home.version()
+    home.table.manage_snapshots().create_branch(fork, "audit").commit()
+    home.table.append(rows(20), branch="audit")
+    home.append(rows(30))
+    main, branch = opened(home).versions(), opened(home, "@audit").versions()
+    assert main[:2] == branch[:2]
+    assert [commit.id for commit in main[:2]][-1] == fork
+    assert len(main) == len(branch) == 3
+    assert main[2].id == home.version() != branch[2].id
+    assert main[2].parent == branch[2].parent == fork
+
+
+def test_what_was_rolled_back_is_not_in_the_line(tmp_path):
+    home = Iceberg(tmp_path).make([rows(0), rows(10), rows(20)])
+    first, second, third = (commit.id for commit in opened(home).versions())
+    home.table.manage_snapshots().set_current_snapshot(snapshot_id=second).commit()
+    assert [commit.id for commit in opened(home).versions()] == [first, second]
+    home.append(rows(30))
+    line = opened(home).versions()
+    assert [commit.id for commit in line[:2]] == [first, second]
+    assert line[2].id not in (first, second, third)
+    assert third in opened(home).snapshot().commits, "it is still known, only not an ancestor"
+    assert len(opened(home).at(third).snapshot().files) == 3
+
+
+def test_the_line_ends_where_snapshots_have_expired(tmp_path):
+    home = Iceberg(tmp_path).make([rows(0), rows(10), rows(20)])
+    first, second, third = (commit.id for commit in opened(home).versions())
+    home.table.maintenance.expire_snapshots().by_id(first).commit()
+    line = opened(home).versions()
+    assert [commit.id for commit in line] == [second, third]
+    with pytest.raises(TableError, match=str(first)):
+        opened(home).at(first)
+
+
+def test_parents_that_go_round_in_circles_end(tmp_path):
+    home = Iceberg(tmp_path).make([rows(0), rows(10)])
+    location = home.table.metadata_location.removeprefix("file://")
+    text = json.loads(Path(location).read_text())
+    one, other = text["snapshots"]
+    one["parent-snapshot-id"] = other["snapshot-id"]
+    broken = tmp_path / "broken.metadata.json"
+    broken.write_text(json.dumps(text))
+    line = open_table(f"iceberg:{broken}").versions()
+    assert [commit.id for commit in line] == [one["snapshot-id"], other["snapshot-id"]]
+
+
+def test_a_table_without_a_snapshot_has_an_empty_line(tmp_path):
+    home = Iceberg(tmp_path)
+    home.catalog.create_table("db.t", rows(0).schema)
+    assert opened(home).versions() == ()
+
+
+# --- Delta -----------------------------------------------------------------------------------------------------------
+
+
+def test_commits_that_were_cleaned_behind_a_checkpoint_are_not_in_the_line(tmp_path):
+    home = Delta(tmp_path).make([rows(10 * number) for number in range(5)])
+    OtherDelta(home.root).create_checkpoint()  # of version 4
+    home.append(rows(50))
+    log = home.root / "_delta_log"
+    for number in range(3):
+        (log / f"{number:020d}.json").unlink()
+    table = opened(home)
+    assert [commit.id for commit in table.versions()] == [4, 5], "3 has a commit, but nothing to start from"
+    assert [len(table.at(commit.id).snapshot().files) for commit in table.versions()] == [5, 6]
+    with pytest.raises(TableError, match="Version 3"):
+        table.at(3).snapshot()
+
+
+def test_a_gap_in_the_log_ends_the_line_until_the_next_checkpoint(tmp_path):
+    home = Delta(tmp_path).make([rows(10 * number) for number in range(4)])
+    OtherDelta(home.root).create_checkpoint()  # of version 3
+    home.append(rows(50))
+    (home.root / "_delta_log" / f"{1:020d}.json").unlink()
+    table = opened(home)
+    assert [commit.id for commit in table.versions()] == [0, 3, 4]
+    assert [len(table.at(commit.id).snapshot().files) for commit in table.versions()] == [1, 4, 5]
+
+
+def test_a_checkpoint_alone_can_be_read_but_tells_no_commit(tmp_path):
+    home = Delta(tmp_path).make([rows(0), rows(10)])
+    OtherDelta(home.root).create_checkpoint()
+    home.append(rows(20))
+    for number in range(2):
+        (home.root / "_delta_log" / f"{number:020d}.json").unlink()
+    table = opened(home)
+    assert [commit.id for commit in table.versions()] == [2]
+    assert len(table.at(1).snapshot().files) == 2
+
+
+# --- names and types of the time -------------------------------------------------------------------------------------
+
+
+def renamed_table(tmp_path):
+    """A table whose column `pid` became `payload_id`, then got a neighbor with its old name."""
+    home = Iceberg(tmp_path)
+    first = pa.table({"pid": pa.array(range(10), pa.int32())})
+    second = pa.table({"pid": pa.array(range(100, 110), pa.int32())})
+    home.make([first, second])
+    with home.table.update_schema() as update:
+        update.rename_column("pid", "payload_id")
+    with home.table.update_schema() as update:
+        update.update_column("payload_id", LongType())
+    with home.table.update_schema() as update:
+        update.add_column("pid", LongType())
+    home.append(pa.table({"payload_id": pa.array([50], pa.int64()), "pid": pa.array([5], pa.int64())}))
+    return home
+
+
+def kept(snapshot, condition, schema):
+    bound = bind(parse_where(condition), schema)
+    return int(FileIndex(snapshot).prune(bound).kept.sum())
+
+
+def test_an_old_snapshot_has_the_schema_of_its_time(tmp_path):
+    table = opened(renamed_table(tmp_path))
+    old = table.at(table.versions()[1].id).snapshot()
+    assert old.schema.names == ["pid"]
+    assert old.schema.field("pid").type == pa.int32()
+    assert kept(old, "pid = 105", old.schema) == 1
+    with pytest.raises(ZonalError, match="payload_id"):
+        bind(parse_where("payload_id = 105"), old.schema)
+
+
+def test_todays_names_are_found_in_an_old_version_by_field_id(tmp_path):
+    table = opened(renamed_table(tmp_path))
+    now = table.snapshot()
+    old = table.at(table.versions()[1].id).snapshot()
+    condition = bind(parse_where("payload_id = 105"), now.schema)
+    assert int(FileIndex(old).prune(condition).kept.sum()) == 2, "by name, nothing is known, and nothing skipped"
+    named = named_as(old, now)
+    assert int(FileIndex(named).prune(condition).kept.sum()) == 1
+    assert named.files.bounds["payload_id"].lower.to_pylist() == [100, 0]
+    assert named.files.bounds["payload_id"].lower.type == pa.int64(), "in today's type"
+    assert kept(named, "pid = 105", now.schema) == 2, "today's pid is another column, of which nothing is known"
+
+
+def test_names_stay_where_nothing_was_renamed(home):
+    table = opened(home)
+    now, old = table.snapshot(), table.at(table.versions()[0].id).snapshot()
+    named = named_as(old, now)
+    for column in ("x", "s"):
+        assert named.files.bounds[column].lower.equals(old.files.bounds[column].lower)
+
+
+def test_partition_columns_keep_their_bounds(tmp_path):
+    for kind in (Delta, Iceberg):
+        home = kind(tmp_path / kind.format)
+        home.make([rows(0), rows(10)], partition_by=["s"])
+        table = opened(home)
+        now, old = table.snapshot(), table.at(table.versions()[0].id).snapshot()
+        named = named_as(old, now)
+        assert kept(named, "s = 'b'", now.schema) == 0, kind.format
+        assert kept(named, "s = 'a'", now.schema) == 1, kind.format
