@@ -1,0 +1,134 @@
+"""Which database the history is, and connections to it that behave alike in all of them."""
+
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from zonal.errors import quoted
+from zonal.history.records import HistoryError
+
+_BUSY_MILLISECONDS = 30_000
+"""How long SQLite waits for another process that writes."""
+_DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
+"""What a URL without a driver means; SQLAlchemy's own choice depends on its version."""
+_PACKAGES = {"psycopg": "psycopg[binary]", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
+_SECRET = re.compile(r"pass|secret|token|key", re.IGNORECASE)
+_FORMS = "Give sqlite:///PATH, postgresql://USER:PASSWORD@HOST/DATABASE or another URL of SQLAlchemy"
+
+
+def url_of(given: str | None) -> URL:
+    """Return the database that was given, or that of the environment, or the user's own."""
+    text = given if given is not None else os.environ.get("ZONAL_DATABASE") or None
+    if text is None:
+        return URL.create("sqlite", database=str(_state_folder() / "zonal" / "history.db"))
+    try:
+        url = make_url(text.strip())
+    except (ArgumentError, ValueError):  # their messages may quote a password
+        url = None
+    if url is None or not text.isprintable():
+        source = "The database's URL" if given is not None else "The URL in $ZONAL_DATABASE"
+        raise HistoryError(f"{source} can't be read. {_FORMS}; in user and password, write @ : / as %40 %3A %2F.")
+    return url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
+
+
+def _state_folder() -> Path:
+    """Return where programs of this user keep what they remember, as freedesktop.org says: a relative one is none."""
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if named.is_absolute():
+        return named
+    try:
+        return Path.home() / ".local" / "state"
+    except RuntimeError:
+        raise HistoryError("This user has no home: name a database (--database, $ZONAL_DATABASE).") from None
+
+
+def within(url: str, folder: Path) -> str:
+    """Take a relative path of SQLite to be within a folder; other URLs stay as they are.
+
+    >>> within("sqlite:///history.db", Path("/etc/zonal"))
+    'sqlite:////etc/zonal/history.db'
+    >>> within("postgresql://db/lake", Path("/etc/zonal"))
+    'postgresql://db/lake'
+    """
+    path = file_of(url_of(url))
+    if path is None or path.is_absolute():
+        return url
+    return url_of(url).set(database=str(folder / path)).render_as_string(hide_password=False)
+
+
+def file_of(url: URL) -> Path | None:
+    """Return SQLite's file; None for other databases, for memory, and for URIs, which SQLite itself reads."""
+    database = url.database or ""
+    if url.get_backend_name() != "sqlite" or database in ("", ":memory:") or database.startswith("file:"):
+        return None
+    return Path(database)
+
+
+def shown_url(url: URL) -> str:
+    """Return a URL for people: no password, and no options, which may hold one."""
+    return quoted(url.set(query={}).render_as_string(hide_password=True), limit=200)
+
+
+def problem_text(error: Exception, url: URL) -> str:
+    """Return the first line of what a database says, without the URL's secrets."""
+    said = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
+    for secret in sorted(_secrets(url), key=len, reverse=True):
+        said = said.replace(secret, "***")
+    line = " ".join(said.splitlines()[0].split())[:300]
+    return "".join(char if char.isprintable() else "?" for char in line).rstrip(".") + "."
+
+
+def _secrets(url: URL) -> list[str]:
+    found = [url.password] if url.password else []
+    for name, value in url.query.items():
+        if _SECRET.search(name):
+            found.extend((value,) if isinstance(value, str) else value)
+    return [secret for secret in map(str, found) if secret]
+
+
+def connect_to(url: URL) -> Engine:
+    """Return an engine for the database; nothing is connected yet."""
+    shown = shown_url(url)
+    try:
+        engine = create_engine(url)
+    except NoSuchModuleError:
+        raise HistoryError(f"SQLAlchemy knows no database {quoted(url.drivername)} as in {shown}. {_FORMS}.") from None
+    except ImportError as error:
+        raise HistoryError(_missing(error, shown)) from None
+    except (ArgumentError, TypeError, ValueError) as error:
+        raise HistoryError(f"The database {shown} can't be used: {problem_text(error, url)} {_FORMS}.") from None
+    if engine.dialect.is_async:
+        raise HistoryError(f"The driver of {shown} is an asynchronous one. {_FORMS}.")
+    if engine.dialect.name == "sqlite":
+        _keep_transactions(engine, wait="timeout" not in url.query)
+    return engine
+
+
+def _missing(error: ImportError, shown: str) -> str:
+    module = error.name or "driver"
+    if module.partition(".")[0] != module or find_spec(module) is not None:
+        return f"The driver for {shown} doesn't load: {error}"
+    return f"No driver for {shown}: install it, as in pip install '{_PACKAGES.get(module, module)}'."
+
+
+def _keep_transactions(engine: Engine, *, wait: bool) -> None:
+    """Let a transaction of SQLite hold for CREATE and ALTER, too, which Python's driver would commit one by one."""
+
+    def connected(connection: Any, _: object) -> None:  # noqa: ANN401 - of whatever driver
+        connection.isolation_level = None  # the driver begins nothing by itself
+        if wait:
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+            cursor.close()
+
+    def begun(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("zonal_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begun)

@@ -1,0 +1,178 @@
+"""The history's tables, and how a database of an older zonal becomes one of this.
+
+Each migration is written against what the one before it left, and never changed again. SQLite and PostgreSQL run all
+that are due in one transaction, under a lock: processes that open an old or empty database at the same time migrate it
+once. Other databases may commit each of its statements, so every step first looks whether it was done.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    DateTime,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    delete,
+    insert,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy.dialects import mysql
+from sqlalchemy.engine import Dialect
+from sqlalchemy.schema import CreateColumn
+from sqlalchemy.types import TypeDecorator
+
+from zonal.history.records import HistoryError
+
+_LOCK = 0x7A6F6E616C
+"""What PostgreSQL locks while the schema changes: a number of zonal's own."""
+
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")
+"""Ids: SQLite numbers only INTEGER keys by itself."""
+_LONG = Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
+
+
+class Moment(TypeDecorator[datetime]):
+    """A time in UTC: given with its time zone, stored without, so that every database compares it alike."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> DateTime | mysql.DATETIME:
+        """Keep microseconds where a database would round them."""
+        return mysql.DATETIME(fsp=6) if dialect.name in ("mysql", "mariadb") else DateTime()
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Take a time to UTC."""
+        return None if value is None else value.astimezone(timezone.utc).replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Say that it is UTC."""
+        return None if value is None else value.replace(tzinfo=timezone.utc)
+
+
+def _table_columns() -> list[Column[object]]:
+    """Return what says of which table a row is; `location_key` is a hash: indexes take no text of any length."""
+    return [
+        Column("id", _NUMBER, primary_key=True),
+        Column("location_key", String(64), nullable=False),
+        Column("location", Text, nullable=False),
+        Column("table_name", Text, nullable=False),
+        Column("format", String(32), nullable=False),
+        Column("version", BigInteger),
+    ]
+
+
+def _whole(name: str, *, unknown: bool = False) -> Column[int]:
+    return Column(name, BigInteger, nullable=unknown)
+
+
+def _share(name: str, *, unknown: bool = False) -> Column[float]:
+    return Column(name, Double, nullable=unknown)
+
+
+def _first(metadata: MetaData) -> tuple[Table, Table, Table]:
+    """Return the tables of version 1."""
+    schema = Table("zonal_schema", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
+    audits = Table(
+        "zonal_audits",
+        metadata,
+        *_table_columns(),
+        Column("audited", Moment, nullable=False),
+        _whole("queries"),
+        _share("ratio", unknown=True),
+        _share("byte_ratio", unknown=True),
+        _share("file_share"),
+        _share("byte_share"),
+        _share("partition_byte_share"),
+        _share("selectivity", unknown=True),
+        _share("excess_share"),
+        Column("alerts", _LONG, nullable=False),
+        Column("culprit", _LONG, nullable=False),
+        Column("layout", _LONG),
+    )
+    runs = Table(
+        "zonal_runs",
+        metadata,
+        *_table_columns(),
+        Column("finished", Moment, nullable=False),
+        Column("run", String(64), nullable=False),
+        Column("layout", _LONG, nullable=False),
+        *map(_whole, ("rows", "removed_files", "removed_bytes", "added_files", "added_bytes")),
+        _whole("queries", unknown=True),
+        _share("share_before", unknown=True),
+        _share("share_predicted", unknown=True),
+        _share("share_after", unknown=True),
+        Column("seconds", Double, nullable=False),
+    )
+    return schema, audits, runs
+
+
+def _second(audits: Table, runs: Table) -> None:
+    """Add what came with version 2."""
+    audits.append_column(_share("fresh_share", unknown=True))
+    Index("zonal_audits_by_table", audits.c.location_key, audits.c.audited)
+    Index("zonal_runs_by_table", runs.c.location_key, runs.c.finished)
+
+
+SCHEMA, AUDITS, RUNS = _first(MetaData())
+_second(AUDITS, RUNS)
+
+
+def _create(connection: Connection) -> None:
+    """Make the tables of version 1."""
+    metadata = MetaData()
+    _first(metadata)
+    metadata.create_all(connection)
+
+
+def _add_fresh_share(connection: Connection) -> None:
+    """Remember what a fresh layout would read, and find a table's records without reading all of them."""
+    known = inspect(connection)
+    if "fresh_share" not in {column["name"] for column in known.get_columns("zonal_audits")}:
+        column = CreateColumn(AUDITS.c.fresh_share).compile(dialect=connection.dialect)
+        connection.execute(text(f"ALTER TABLE zonal_audits ADD {column}"))
+    for table in (AUDITS, RUNS):
+        there = {index["name"] for index in known.get_indexes(table.name)}
+        for index in table.indexes:
+            if index.name not in there:
+                index.create(connection)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _add_fresh_share)
+"""In order; a database's version is the number of those that it has seen."""
+
+
+def version_of(connection: Connection) -> int:
+    """Return the schema's version; 0 where there is no history yet, and a `HistoryError` where it is a newer one."""
+    if not inspect(connection).has_table("zonal_schema"):
+        return 0
+    found = connection.execute(select(SCHEMA.c.version)).scalars().all()
+    version = max(found, default=0)
+    if version > len(MIGRATIONS):
+        raise HistoryError(
+            f"The history was made by a newer zonal: its schema is version {version}, and this zonal knows "
+            f"{len(MIGRATIONS)}. Upgrade zonal, or name another database."
+        )
+    return version
+
+
+def migrate(connection: Connection) -> None:
+    """Bring the schema up to date, in the connection's transaction; of several processes, the first one does it."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    version = version_of(connection)
+    for migration in MIGRATIONS[version:]:
+        migration(connection)
+    if version < len(MIGRATIONS):
+        connection.execute(delete(SCHEMA))
+        connection.execute(insert(SCHEMA).values(version=len(MIGRATIONS)))

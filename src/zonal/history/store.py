@@ -1,0 +1,249 @@
+"""The history's door: records in, records out, in SQLite or any database that SQLAlchemy reaches."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import datetime
+from hashlib import sha256
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy import URL, Column, Connection, Engine, Table, func, insert, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from zonal.errors import ZonalError, quoted
+from zonal.history.database import connect_to, file_of, problem_text, shown_url, url_of
+from zonal.history.records import AuditRecord, HistoryError, KnownTable, RunRecord
+from zonal.history.schema import AUDITS, MIGRATIONS, RUNS, migrate, version_of
+
+MOST_RECORDS = 100
+"""Of a table, the newest ones, where no other limit is given."""
+_LARGEST = 2**63
+_MOST_LIMIT = 2**31 - 1
+"""What every database takes as a limit."""
+_COLUMN = {"table": "table_name"}
+"""Fields whose column has another name: `table` is a word of SQL."""
+
+
+class History:
+    """What is remembered of tables.
+
+    Nothing is made before the first record is added; until then reading finds nothing. A database of an older zonal is
+    migrated when it is opened, one of a newer zonal refused. Texts keep all but what databases can't store: zero bytes
+    and halves of characters become `\\x00` and `\\udc80`.
+    """
+
+    def __init__(self, engine: Engine, url: URL) -> None:
+        self._engine = engine
+        self._url = url
+        self._current = False
+
+    @classmethod
+    def open(cls, url: str | None = None) -> "History":
+        """Open the database with this URL; without one, that of $ZONAL_DATABASE, or SQLite in the user's state folder.
+
+        `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE`, or what else SQLAlchemy knows. No error shows a password.
+        """
+        found = url_of(url)
+        history = cls(connect_to(found), found)
+        try:
+            history._is_there()
+        except ZonalError:
+            history.close()
+            raise
+        return history
+
+    def __enter__(self) -> "History":
+        """Use it in a `with`: it is closed at the end."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._engine.dispose()
+
+    @property
+    def name(self) -> str:
+        """The database's URL for people, without password and options."""
+        return shown_url(self._url)
+
+    def add_audit(self, record: AuditRecord) -> None:
+        """Remember an audit; when this returns, it is stored."""
+        self._add(AUDITS, record)
+
+    def add_run(self, record: RunRecord) -> None:
+        """Remember a rewrite; when this returns, it is stored."""
+        self._add(RUNS, record)
+
+    def audits(self, location: str, *, limit: int = MOST_RECORDS) -> tuple[AuditRecord, ...]:
+        """Return a table's newest audits, oldest first."""
+        return tuple(AuditRecord(**row) for row in self._newest(AUDITS, AUDITS.c.audited, location, limit))
+
+    def runs(self, location: str, *, limit: int = MOST_RECORDS) -> tuple[RunRecord, ...]:
+        """Return a table's newest rewrites, oldest first."""
+        return tuple(RunRecord(**row) for row in self._newest(RUNS, RUNS.c.finished, location, limit))
+
+    def tables(self) -> tuple[KnownTable, ...]:
+        """Return the tables that there are records of, by name."""
+        if not self._is_there():
+            return ()
+        with self._reading() as connection:
+            audited = _tables_in(connection, AUDITS, AUDITS.c.audited)
+            rewritten = _tables_in(connection, RUNS, RUNS.c.finished)
+        found = []
+        for key in audited.keys() | rewritten.keys():
+            audits, runs = audited.get(key), rewritten.get(key)
+            last = max((each for each in (audits, runs) if each), key=lambda group: group.last)
+            counts = {"audits": audits.rows if audits else 0, "runs": runs.rows if runs else 0}
+            found.append(KnownTable(last.table, last.location, last.format, last=last.last, **counts))
+        return tuple(sorted(found, key=lambda known: (known.table, known.location)))
+
+    def _add(self, table: Table, record: AuditRecord | RunRecord) -> None:
+        row = _row_of(record)
+        with self._writing() as connection:
+            if not self._current:
+                migrate(connection)
+            connection.execute(insert(table).values(row))
+        self._current = True
+
+    def _newest(self, table: Table, time: "Column[datetime]", location: str, limit: int) -> Iterator[dict[str, Any]]:
+        """Yield the fields of a table's last rows, oldest first."""
+        if limit < 1:
+            raise HistoryError(f"limit={limit} is not a positive number of records.")
+        if not self._is_there():
+            return
+        columns = [each for each in table.c if each.name not in {"id", "location_key"}]
+        of_table = select(*columns).where(table.c.location_key == _key_of(location))
+        with self._reading() as connection:
+            newest = of_table.order_by(time.desc(), table.c.id.desc()).limit(min(limit, _MOST_LIMIT))
+            found = connection.execute(newest).mappings().all()
+        for row in reversed(found):
+            yield _fields_of({str(name): value for name, value in row.items()}, self.name)
+
+    def _is_there(self) -> bool:
+        """Tell whether there is a history, of this schema: an older one is migrated first."""
+        if self._current:
+            return True
+        path = file_of(self._url)
+        if path is not None and not path.exists():
+            return False  # to connect would make the file
+        with self._reading() as connection:
+            version = version_of(connection)
+        if version == 0:
+            return False
+        if version < len(MIGRATIONS):
+            with self._writing() as connection:
+                migrate(connection)
+        self._current = True
+        return True
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._told("read"), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """Open a transaction that writes; SQLite locks the file for it at once, and never fails in the middle."""
+        path = file_of(self._url)
+        with self._told("written"):
+            if path is not None:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._engine.connect().execution_options(zonal_writes=True) as connection, connection.begin():
+                yield connection
+
+    @contextmanager
+    def _told(self, done: str) -> Iterator[None]:
+        """Turn what a database says into an error that names it, without the password that others quote."""
+        try:
+            yield
+        except (SQLAlchemyError, OSError, UnicodeError) as error:
+            raise HistoryError(
+                f"The history {self.name} can't be {done}: {problem_text(error, self._url)} Check that the database is "
+                f"reachable and may be {done}, or name another one (--database, $ZONAL_DATABASE)."
+            ) from None
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A table's rows in one of the database's tables; the names are those of the last of them."""
+
+    table: str
+    location: str
+    format: str
+    rows: int
+    last: datetime
+
+
+def _tables_in(connection: Connection, table: Table, time: "Column[datetime]") -> dict[str, _Group]:
+    """Group rows by their table."""
+    counted = (
+        select(func.max(table.c.id).label("newest"), func.count().label("rows_of_it"), func.max(time).label("last"))
+        .group_by(table.c.location_key)
+        .subquery()
+    )
+    named = select(
+        table.c.location_key,
+        table.c.table_name,
+        table.c.location,
+        table.c.format,
+        counted.c.rows_of_it,
+        counted.c.last,
+    ).join(counted, counted.c.newest == table.c.id)
+    return {key: _Group(*group) for key, *group in connection.execute(named).all()}
+
+
+def _row_of(record: AuditRecord | RunRecord) -> dict[str, object]:
+    """Return a record as a row; what no database can store is refused by the name of its field."""
+    row: dict[str, object] = {"location_key": _key_of(record.location)}
+    for field in fields(record):
+        row[_COLUMN.get(field.name, field.name)] = _stored(field.name, getattr(record, field.name))
+    return row
+
+
+def _stored(name: str, value: object) -> object:
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Sequence):
+        return json.dumps([_text(str(item)) for item in value], ensure_ascii=False)
+    if isinstance(value, datetime) and value.tzinfo is None:
+        raise HistoryError(f"{name}={value} has no time zone.")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise HistoryError(f"{name}={value} is not a number that can be remembered.")
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        raise HistoryError(f"{name}={value} has more than 64 bits.")
+    return value
+
+
+def _text(value: str) -> str:
+    return value.replace("\0", "\\x00").encode(errors="backslashreplace").decode()
+
+
+def _key_of(location: str) -> str:
+    """Return what finds a table's rows, whatever the database thinks of capitals, accents and lengths."""
+    return sha256(_text(location).encode()).hexdigest()
+
+
+def _fields_of(found: dict[str, Any], shown: str) -> dict[str, Any]:
+    """Turn a row into the fields of a record."""
+    found["table"] = found.pop("table_name")
+    if "alerts" in found:
+        found["alerts"] = _texts(found["alerts"], shown)
+    return found
+
+
+def _texts(stored: str, shown: str) -> tuple[str, ...]:
+    try:
+        found = json.loads(stored)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+        raise HistoryError(f"The history {shown} has alerts that are no list of texts: {quoted(stored)}.")
+    return tuple(found)
