@@ -1,6 +1,6 @@
 """Which of a table's files a predicate needs: partition values first, then the files' own bounds."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.columns import find, leaf_type
-from zonal.files import UNKNOWN, Buckets, Snapshot
+from zonal.files import UNKNOWN, Bounds, Buckets, Ints, Snapshot
 from zonal.predicates.bound import All, Bound, Point, Ranges
-from zonal.skipping import Index, Mask
+from zonal.skipping import Index, Mask, Skipped
 
 MAX_POINTS = 1000
 """More values than this are not hashed one by one."""
@@ -36,29 +36,43 @@ class FileIndex:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         files = snapshot.files
-        self._partitions = Index(files.rows, files.partition_bounds)
+        self._partitions = PartitionIndex(files.rows, files.partition_bounds, files.buckets, snapshot.schema)
         self._bounds = Index(files.rows, files.bounds)
 
     def prune(self, predicate: Bound) -> Pruned:
         """Keep every file that might hold a row for which the predicate is true."""
         partitions = self._partitions.skip(predicate)
-        hashed = dict(self._bucket_masks(predicate, partitions.kept))
-        in_partitions = partitions.kept.copy()
-        for mask in hashed.values():
-            in_partitions &= ~mask
         bounds = self._bounds.skip(predicate)
         return Pruned(
-            in_partitions=in_partitions,
-            kept=in_partitions & bounds.kept,
-            by_partition={**partitions.by, **hashed},
-            by_bounds={name: left for name, mask in bounds.by.items() if (left := mask & in_partitions).any()},
+            in_partitions=partitions.kept,
+            kept=partitions.kept & bounds.kept,
+            by_partition=partitions.by,
+            by_bounds={name: left for name, mask in bounds.by.items() if (left := mask & partitions.kept).any()},
         )
+
+
+class PartitionIndex:
+    """Partition values and buckets of files, ready to be asked many times."""
+
+    def __init__(self, rows: Ints, bounds: Mapping[str, Bounds], buckets: Sequence[Buckets], schema: pa.Schema) -> None:
+        self._values = Index(rows, bounds)
+        self._buckets = buckets
+        self._schema = schema
+
+    def skip(self, predicate: Bound) -> Skipped:
+        """Keep the files whose partition might hold a row for which the predicate is true."""
+        values = self._values.skip(predicate)
+        hashed = dict(self._bucket_masks(predicate, values.kept))
+        kept = values.kept.copy()
+        for mask in hashed.values():
+            kept &= ~mask
+        return Skipped(kept, {**values.by, **hashed})
 
     def _bucket_masks(self, predicate: Bound, kept: Mask) -> Iterator[tuple[str, Mask]]:
         """Yield the files whose bucket none of the values of an equality falls into."""
         left = kept.copy()
         for part in predicate.parts if isinstance(predicate, All) else (predicate,):
-            for buckets in self.snapshot.files.buckets:
+            for buckets in self._buckets:
                 if isinstance(part, Ranges) and part.column == buckets.column and not part.nan:
                     wanted = self._buckets_of(part, buckets)
                     if wanted is None:
@@ -69,7 +83,7 @@ class FileIndex:
                         left &= ~excluded
 
     def _buckets_of(self, ranges: Ranges, buckets: Buckets) -> set[int] | None:
-        values = points_of(ranges, self.snapshot.schema)
+        values = points_of(ranges, self._schema)
         if values is None:
             return None
         found = [buckets.bucket_of(value) for value in values]

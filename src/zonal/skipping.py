@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from zonal.words import U64, decoded_array, family_of, words_of
 
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
+_Kind = TypeVar("_Kind", bound=np.generic)
 
 _MANY = 8
 """From this many intervals on, a unit's place among them is searched instead of compared with each."""
@@ -41,10 +43,13 @@ class Index:
     def __init__(self, rows: Ints, bounds: Mapping[str, Bounds]) -> None:
         self.rows = rows
         self._bounds = bounds
-        self._columns: dict[str, _ColumnIndex] = {}
+        self._columns: dict[str, ColumnIndex] = {}
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __contains__(self, column: str) -> bool:
+        return column in self._bounds
 
     def skip(self, predicate: Bound) -> Skipped:
         """Keep the units that might hold a row for which the predicate is true."""
@@ -60,45 +65,51 @@ class Index:
             kept &= might
         return Skipped(kept, by)
 
-    def might_match(self, predicate: Bound) -> Mask:
-        """Return which units might match."""
-        return fold(predicate, self._leaf, self._join)
+    def might_match(self, predicate: Bound, at: Ints | None = None) -> Mask:
+        """Return which units might match: all are asked, or those with the numbers `at`."""
+        count = len(self) if at is None else len(at)
 
-    def _join(self, node: All | Some, parts: Sequence[Mask]) -> Mask:
-        result = np.full(len(self), isinstance(node, All))
-        for part in parts:
-            if isinstance(node, All):
-                result &= part
-            else:
-                result |= part
-        return result
+        def leaf(node: Bound) -> Mask:
+            return self._leaf(node, count, at)
 
-    def _leaf(self, node: Bound) -> Mask:
-        if isinstance(node, Ranges) and node.column in self._bounds:
-            return self._column(node.column).might_lie_in(node)
-        if isinstance(node, Nulls) and node.column in self._bounds:
-            column = self._column(node.column)
-            might: Mask = ~column.all_null if node.negated else column.nulls != 0
-            return might
-        return np.ones(len(self), np.bool_)
+        def join(node: All | Some, parts: Sequence[Mask]) -> Mask:
+            result = np.full(count, isinstance(node, All))
+            for part in parts:
+                if isinstance(node, All):
+                    result &= part
+                else:
+                    result |= part
+            return result
 
-    def _column(self, name: str) -> "_ColumnIndex":
+        return fold(predicate, leaf, join)
+
+    def column(self, name: str) -> "ColumnIndex":
+        """Return one of the columns that there are bounds of."""
         if name not in self._columns:
-            self._columns[name] = _ColumnIndex(self._bounds[name], self.rows)
+            self._columns[name] = ColumnIndex(self._bounds[name], self.rows)
         return self._columns[name]
 
+    def _leaf(self, node: Bound, count: int, at: Ints | None) -> Mask:
+        if isinstance(node, Ranges) and node.column in self:
+            return self.column(node.column).might_lie_in(node, at)
+        if isinstance(node, Nulls) and node.column in self:
+            column = self.column(node.column)
+            might: Mask = _some_of(column.nulls, at) != 0
+            return ~_some_of(column.all_null, at) if node.negated else might
+        return np.ones(count, np.bool_)
 
-class _ColumnIndex:
+
+class ColumnIndex:
     """One column's bounds as places in the sorted list of all its bounds; -1 and len(values) where one is not known."""
 
     def __init__(self, bounds: Bounds, rows: Ints) -> None:
         self.nulls = bounds.nulls
         self.all_null = (bounds.nulls >= rows) & (bounds.nulls != UNKNOWN) & (rows != UNKNOWN)
         self.nans = bounds.nans
-        values = comparable_values(pa.concat_arrays([bounds.lower, bounds.upper]))
-        known = np.concatenate([_is_valid(bounds.lower), _is_valid(bounds.upper)])
-        self.values, places = np.unique(values[known], return_inverse=True)
-        codes = np.empty(len(values), np.int32)
+        both = pa.concat_arrays([bounds.lower, bounds.upper])
+        known = _is_valid(both)
+        self.values, places = _distinct(both, known)
+        codes = np.empty(len(both), np.int32)
         codes[known] = places
         count = len(rows)
         codes[:count][~known[:count]] = -1
@@ -110,24 +121,30 @@ class _ColumnIndex:
         found: list[Point] = self.values.tolist()
         return found
 
-    def might_lie_in(self, ranges: Ranges) -> Mask:
-        """Return which units might hold a value in one of the intervals."""
-        limits = [self._places(interval) for interval in ranges.intervals]
-        might = np.zeros(len(self.lower), np.bool_)
+    @cached_property
+    def _any_all_null(self) -> bool:
+        return bool(self.all_null.any())
+
+    def might_lie_in(self, ranges: Ranges, at: Ints | None = None) -> Mask:
+        """Return which units, of all or of those `at`, might hold a value in one of the intervals."""
+        limits = [self.places(interval) for interval in ranges.intervals]
+        lower, upper = _some_of(self.lower, at), _some_of(self.upper, at)
+        might = np.zeros(len(lower), np.bool_)
         if len(limits) > _MANY:
             first, last = (np.array(side, np.int32) for side in zip(*limits, strict=True))
-            nearest = np.searchsorted(last, self.lower)  # the first interval that doesn't end before the unit begins
+            nearest = np.searchsorted(last, lower)  # the first interval that doesn't end before the unit begins
             inside = nearest < len(last)
-            might[inside] = first[nearest[inside]] <= self.upper[inside]
+            might[inside] = first[nearest[inside]] <= upper[inside]
         else:
             for low, high in limits:
-                might |= (self.lower <= high) & (self.upper >= low)
-        might &= ~self.all_null
+                might |= (lower <= high) & (upper >= low)
+        if self._any_all_null:
+            might &= ~_some_of(self.all_null, at)
         if ranges.nan:
-            might |= self.nans != 0
+            might |= _some_of(self.nans, at) != 0
         return might
 
-    def _places(self, interval: Interval) -> tuple[int, int]:
+    def places(self, interval: Interval) -> tuple[int, int]:
         """Return the first and the last place in the interval; -1 and len(values) stand for what is not known."""
         low, high = 0, len(self.values)
         if interval.low is not None:
@@ -140,7 +157,7 @@ class _ColumnIndex:
 
 def column_places(bounds: Bounds, rows: Ints) -> tuple[Codes, Codes, npt.NDArray[np.generic]]:
     """Return the place of each unit's bounds among the column's distinct bounds, and those, sorted."""
-    column = _ColumnIndex(bounds, rows)
+    column = ColumnIndex(bounds, rows)
     return column.lower, column.upper, column.values
 
 
@@ -173,6 +190,22 @@ def _whole_numbers(words: Sequence[U64]) -> npt.NDArray[np.generic]:
     for word in words[1:]:
         numbers = numbers * 2**64 + word.astype(object)
     return numbers
+
+
+def _distinct(array: pa.Array, known: Mask) -> tuple[npt.NDArray[np.generic], Ints]:
+    """Return the distinct values of those that are known, sorted, and the place of each of them there."""
+    plain = decoded_array(array)
+    if family_of(plain.type) != "bytes":
+        return np.unique(comparable_values(array)[known], return_inverse=True)
+    texts = plain.cast(pa.large_binary()).filter(pa.array(known))
+    places = pc.rank(texts, tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64) - 1
+    first = np.empty(int(places.max(initial=-1)) + 1, np.int64)
+    first[places] = np.arange(len(places))
+    return np.array(texts.take(pa.array(first)).to_pylist(), object), places
+
+
+def _some_of(values: npt.NDArray[_Kind], at: Ints | None) -> npt.NDArray[_Kind]:
+    return values if at is None else values[at]
 
 
 def _is_valid(array: pa.Array) -> Mask:

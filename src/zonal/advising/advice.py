@@ -9,7 +9,9 @@ holds a value that a query compares with; the cuts of a tree do (`Layout.tree`),
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from zonal.display import Shown
 from zonal.layout import Layout
+from zonal.picture import Picture
 from zonal.workload.query import Summary
 
 Kind = Literal["leave", "sizes", "linear", "zorder", "hilbert", "tree", "partition"]
@@ -155,7 +157,7 @@ class Prices:
 
 
 @dataclass(frozen=True)
-class Advice:
+class Advice(Shown):
     """What to do with a table, why, and what it brings."""
 
     table: str
@@ -201,6 +203,8 @@ class Advice:
     seed: int = 0
     seconds: float = field(default=0.0, compare=False)
     """What the advice took."""
+    picture: Picture | None = field(default=None, repr=False, compare=False)
+    """The files as rectangles and the heaviest queries as boxes, where it was asked for and queries are known."""
 
 
 def best_layout(advice: Advice, *, bloom: bool = False) -> Layout | None:

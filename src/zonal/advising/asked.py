@@ -68,20 +68,20 @@ class Fit:
     """Light queries that others stand for."""
 
 
-def chosen_queries(workload: Workload, seed: int) -> tuple[Workload, Shares, int]:
+def chosen_queries(workload: Workload, seed: int, most: int = MOST_QUERIES) -> tuple[Workload, Shares, int]:
     """Bound the number of queries; return those kept, the scans that each stands for, and how many are left out.
 
     Of the light ones, each is drawn as likely as it is heavy, and all drawn ones together weigh what all of them did.
     """
     queries = workload.queries
     runs = np.array([query.count for query in queries], np.float64)
-    if len(queries) <= MOST_QUERIES:
+    if len(queries) <= most:
         return workload, runs, 0
     weights = np.array([query.weight for query in queries])
     order = np.argsort(-weights, kind="stable")
-    heavy, light = order[: MOST_QUERIES // 2], order[MOST_QUERIES // 2 :]
+    heavy, light = order[: most // 2], order[most // 2 :]
     chance = weights[light] / weights[light].sum()
-    drawn = np.random.default_rng(seed).choice(light, MOST_QUERIES - len(heavy), replace=False, p=chance)
+    drawn = np.random.default_rng(seed).choice(light, most - len(heavy), replace=False, p=chance)
     weight, count = weights[light].sum() / len(drawn), runs[light].sum() / len(drawn)
     kept = [queries[number] for number in heavy] + [replace(queries[number], weight=weight) for number in drawn]
     stands = np.concatenate([runs[heavy], np.full(len(drawn), count)])

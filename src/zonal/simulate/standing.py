@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zonal.files import Ints, LazyBounds, Snapshot
+from zonal.files import Ints, Snapshot
 from zonal.predicates.bound import Bound
-from zonal.pruning import FileIndex
 from zonal.simulate.predicting import Prediction
 from zonal.simulate.trial import Shares
-from zonal.skipping import Mask, columns_of
+from zonal.skipping import Mask
+from zonal.tally import Tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,19 +27,15 @@ class Standing:
 
 def standing(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Shares) -> Standing:
     """Ask every query of the table's files."""
-    files, index = snapshot.files, FileIndex(snapshot)
-    names = dict.fromkeys(name for bound in bounds for name in columns_of(bound))
-    for told in (files.bounds, files.partition_bounds):
-        if isinstance(told, LazyBounds):
-            told.load(names)
+    files, tally = snapshot.files, Tally(snapshot, bounds)
     total = max(int(files.sizes.sum()), 1)
     kept, inside = np.zeros(len(bounds)), np.zeros(len(bounds))
     in_partition = np.zeros((int(files.partition.max(initial=-1)) + 1, len(bounds)), np.bool_)
     for query, bound in enumerate(bounds):
-        pruned = index.prune(bound)
-        kept[query] = files.sizes[pruned.kept].sum() / total
-        inside[query] = files.sizes[pruned.in_partitions].sum() / total
-        in_partition[files.partition[pruned.in_partitions], query] = True
+        needed = tally.ask(bound)
+        kept[query] = needed.bytes / total
+        inside[query] = needed.in_partitions[1] / total
+        in_partition[needed.partitions, query] = True
     weight = np.asarray(weights, np.float64)
     return Standing(
         Prediction.of(len(files), kept, kept, weight), Prediction.of(len(files), inside, inside, weight), in_partition

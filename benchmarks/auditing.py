@@ -1,0 +1,183 @@
+"""How fast a log's queries are asked again of a large table's files.
+
+`python -m benchmarks.auditing [--files 187000] [--queries 1000]`. Each line is a process of its own on one core, and
+its memory the peak of that process, the table's metadata included. The reference is a loop over `FileIndex.prune`; all
+must count the same files and bytes.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from zonal.auditing.replay import replay
+from zonal.files import Bounds, Files, Ints, Snapshot
+from zonal.predicates.bind import bind
+from zonal.predicates.bound import Bound
+from zonal.pruning import FileIndex
+from zonal.simulate.standing import standing
+from zonal.sql.where import parse_where
+
+KINDS = {
+    "id": pa.int64(), "ts": pa.timestamp("us", "UTC"), "amount": pa.int64(),
+    "price": pa.float64(), "day": pa.date32(), "name": pa.string(),
+}  # fmt: skip
+START = datetime(2024, 1, 1, tzinfo=timezone.utc)
+SPAN = 900_000
+"""Values of every column, seconds of `ts`; days are a thousand of them."""
+TABLES = {"ordered": 2_000, "partitioned": 2_000, "unordered": 800_000}
+"""How wide files are, at most, in all columns but `amount`."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one process says."""
+
+    files: int
+    bytes: int
+    seconds: float
+    wall: float
+    megabytes: float
+
+
+def side_of(name: str, numbers: Ints) -> pa.Array:
+    """Turn numbers into values of a column."""
+    if name == "name":
+        return pa.array([b"user-%09d" % number for number in numbers.tolist()], pa.large_binary())
+    if name == "day":
+        return pa.array((19_723 + numbers // 1000).astype(np.int32)).cast(KINDS[name])
+    if name == "ts":
+        return pa.array((int(START.timestamp()) + numbers) * 1_000_000).cast(KINDS[name])
+    return pa.array(numbers).cast(KINDS[name])
+
+
+def snapshot_of(table: str, count: int) -> Snapshot:
+    """Make a table's metadata; the partitioned one has a partition a day."""
+    rng = np.random.default_rng(0)
+    zeros = np.zeros(count, np.int64)
+    bounds, days = {}, zeros
+    for name in KINDS:
+        low = rng.integers(0, SPAN // (9 if table == "unordered" else 1), count)
+        high = low + rng.integers(0, SPAN if name == "amount" else TABLES[table], count)
+        if name == "day" and table == "partitioned":
+            high, days = low, low // 1000
+        bounds[name] = Bounds(side_of(name, low), side_of(name, high), zeros, zeros)
+    files = Files(
+        paths=pa.array([f"part-{number}.parquet" for number in range(count)]),
+        sizes=rng.integers(1 << 20, 1 << 28, count), rows=np.full(count, 100_000), deleted=zeros, delete_files=zeros,
+        added_by=zeros, layout_ids=pa.nulls(count, pa.string()), partition=days,
+        partitions=tuple(f"day={number}" for number in range(int(days.max()) + 1)), bounds=bounds,
+        partition_bounds={"day": bounds["day"]} if table == "partitioned" else {},
+    )  # fmt: skip
+    return Snapshot("made", "iceberg", "/made", 1, None, pa.schema(KINDS), (), files, {})
+
+
+def queries(count: int) -> list[Bound]:
+    """Make queries that look up, scan ranges of one or two columns, and join them with OR and IN."""
+    rng = np.random.default_rng(1)
+    found = []
+    for number in range(count):
+        n = int(rng.integers(0, SPAN))
+        at, day = START + timedelta(seconds=n), (START + timedelta(days=n // 1000)).date()
+        text = [
+            f"id = {n}",
+            f"ts >= TIMESTAMP '{at:%F %T}' AND ts < TIMESTAMP '{at + timedelta(hours=2):%F %T}' AND amount = {n}",
+            f"day = DATE '{day}' AND price < {n / 2}",
+            f"name = 'user-{n:09d}' OR id IN ({n}, {n + 7}, {n + 99})",
+            f"amount BETWEEN {n} AND {n + 10} AND name LIKE 'user-{n // 1000:06d}%' AND day >= DATE '{day}'",
+        ][number % 5]
+        found.append(bind(parse_where(text, dialect="spark"), pa.schema(KINDS)))
+    return found
+
+
+def by_replay(snapshot: Snapshot, asked: Sequence[Bound]) -> tuple[int, int]:
+    found = replay(snapshot, asked, np.full(len(asked), 1 / len(asked)))
+    return int(found.files.sum()), int(found.bytes.sum())
+
+
+def by_replay_without_excess(snapshot: Snapshot, asked: Sequence[Bound]) -> tuple[int, int]:
+    found = replay(snapshot, asked, np.full(len(asked), 1 / len(asked)), excess=False)
+    return int(found.files.sum()), int(found.bytes.sum())
+
+
+def by_standing(snapshot: Snapshot, asked: Sequence[Bound]) -> tuple[int, int]:
+    found = standing(snapshot, asked, np.full(len(asked), 1 / len(asked)))
+    return -1, round(float(found.current.shares.sum()) * int(snapshot.files.sizes.sum()))
+
+
+def by_loop(snapshot: Snapshot, asked: Sequence[Bound]) -> tuple[int, int]:
+    """Count as `standing` did before there was a tally."""
+    files, index = snapshot.files, FileIndex(snapshot)
+    counts = np.zeros((4, len(asked)), np.int64)
+    in_partition = np.zeros((int(files.partition.max()) + 1, len(asked)), np.bool_)
+    for query, bound in enumerate(asked):
+        pruned = index.prune(bound)
+        counts[0, query], counts[1, query] = pruned.kept.sum(), files.sizes[pruned.kept].sum()
+        counts[2, query], counts[3, query] = pruned.in_partitions.sum(), files.sizes[pruned.in_partitions].sum()
+        in_partition[files.partition[pruned.in_partitions], query] = True
+    return int(counts[0].sum()), int(counts[1].sum())
+
+
+WAYS: dict[str, Callable[[Snapshot, Sequence[Bound]], tuple[int, int]]] = {
+    "replay": by_replay,
+    "replay without excess": by_replay_without_excess,
+    "standing (advise)": by_standing,
+    "loop over FileIndex.prune": by_loop,
+}
+
+
+def measure(way: str, table: str, files: int, count: int) -> Measured:
+    """Run one way here."""
+    snapshot, asked = snapshot_of(table, files), queries(count)
+    cpu, wall = time.process_time(), time.perf_counter()
+    kept, taken = WAYS[way](snapshot, asked)
+    seconds, passed = time.process_time() - cpu, time.perf_counter() - wall
+    return Measured(kept, taken, seconds, passed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def measured(way: str, table: str, files: int, count: int) -> Measured:
+    """Run one way in a process of its own, on one thread."""
+    command = [sys.executable, "-m", "benchmarks.auditing", "--files", str(files), "--queries", str(count)]
+    one = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    told = subprocess.run([*command, "--only", way, table], capture_output=True, text=True, check=True, env=one)
+    return Measured(*json.loads(told.stdout))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=187_000)
+    parser.add_argument("--queries", type=int, default=1_000)
+    parser.add_argument("--only", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.only:
+        found = measure(options.only[0], options.only[1], options.files, options.queries)
+        print(json.dumps([found.files, found.bytes, found.seconds, found.wall, found.megabytes]))
+        return
+    title = f"{options.queries:,} queries on {options.files:,} files, {len(KINDS)} columns"
+    shown = Table("table", "files kept", "way", "CPU-seconds", "wall", "peak MB", title=title)
+    for table in TABLES:
+        results = {way: measured(way, table, options.files, options.queries) for way in WAYS}
+        reference = results["loop over FileIndex.prune"]
+        for way, found in results.items():
+            assert found.files in (-1, reference.files), f"{way} counts other files than the loop"
+            assert abs(found.bytes - reference.bytes) <= reference.bytes * 1e-9, (
+                f"{way} counts other bytes than the loop"
+            )
+            kept = f"{reference.files / options.files / options.queries:.1%}"
+            shown.add_row(table, kept, way, f"{found.seconds:.2f}", f"{found.wall:.2f}", f"{found.megabytes:,.0f}")
+    Console().print(shown)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""What a commit did to a table's order, in a sentence."""
+
+from dataclasses import dataclass
+from datetime import timezone
+
+from zonal.auditing.audit import Width
+from zonal.auditing.authors import plain, writer_of
+from zonal.files import Commit
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+_MOST_COLUMNS = 3
+_CLEARLY = 2.0
+"""Times by which files must differ to be called wider, or half of it to be called narrower."""
+
+
+@dataclass(frozen=True)
+class Deed:
+    """A commit, and all that a sentence about it needs."""
+
+    name: str
+    """`version 12`; empty where the metadata doesn't tell who added the files."""
+    commit: Commit | None
+    files: int
+    """Live files that it added."""
+    others: int
+    """The table's other files."""
+    widths: tuple[Width, ...]
+    replaced: int | None
+    against_replaced: bool
+    """Whether widths are held against what was replaced, and not against the table's other files."""
+    unbounded: tuple[str, ...] = ()
+    """Columns of which none of its files has bounds, but others have."""
+    deleted_by: str | None = None
+    """The delete right before it that removed what it replaced."""
+    origin: tuple[str, Commit] | None = None
+    """The commit that had made the files wide before this one wrote them again."""
+
+
+def sentence_of(deed: Deed) -> str:
+    """Say what a commit did: which columns it widened, or what it added."""
+    if deed.origin is not None:
+        name, commit = deed.origin
+        return f"{_subject(deed)} rewrote files that {_named(name, commit)} had widened: {_listed(_wider(deed))}"
+    without = f" without bounds of {_listed([plain(name, 60) for name in deed.unbounded])}" if deed.unbounded else ""
+    if deed.against_replaced:
+        where = f", with the delete of {deed.deleted_by} right before it," if deed.deleted_by else ""
+        return f"{_subject(deed)}{where} {_change(deed)}{without and f', and wrote files{without}'}"
+    return f"{_subject(deed)} added {_count(deed.files)}{without}{_beside(deed)}"
+
+
+def _subject(deed: Deed) -> str:
+    if not deed.name:
+        return "commits that the table's history doesn't tell any more"
+    return (
+        deed.name + ", which the history doesn't have any more,"
+        if deed.commit is None
+        else _named(deed.name, deed.commit)
+    )
+
+
+def _named(name: str, commit: Commit) -> str:
+    writer = writer_of(commit)
+    time = "" if commit.time is None else f", {commit.time.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
+    return f"{name} ({plain(commit.operation, 60)}{f' by {plain(writer, 60)}' if writer else ''}{time})"
+
+
+def _change(deed: Deed) -> str:
+    parts = [
+        f"{verb} {_listed(columns)}"
+        for verb, columns in (("widened", _wider(deed)), ("narrowed", _narrower(deed)))
+        if columns
+    ]
+    if parts:
+        return ", ".join(parts)
+    what = (
+        f"replaced {_count(deed.replaced)} by {deed.files:,}" if deed.replaced else f"marked {_count(deed.files)} anew"
+    )
+    return f"{what}, about as wide as before"
+
+
+def _beside(deed: Deed) -> str:
+    if not deed.others:
+        return ", all that the table has"
+    wider = _wider(deed)
+    return f", {_listed(wider)} as wide as the others" if wider else ""
+
+
+def _wider(deed: Deed) -> list[str]:
+    """Name the columns that became clearly wider, by most first."""
+    return [f"{plain(name, 60)} {times_text(times)}" for name, times in _changed(deed) if times >= _CLEARLY]
+
+
+def _narrower(deed: Deed) -> list[str]:
+    narrow = sorted((times, name) for name, times in _changed(deed) if 0 < times <= 1 / _CLEARLY)
+    return [f"{plain(name, 60)} to 1/{times_text(1 / times).removesuffix(TIMES)}" for times, name in narrow]
+
+
+def _changed(deed: Deed) -> list[tuple[str, float]]:
+    known = ((each.column, each.times) for each in deed.widths if each.column not in deed.unbounded)
+    return [(name, times) for name, times in known if times is not None]
+
+
+def _listed(names: list[str]) -> str:
+    more = [f"and {len(names) - _MOST_COLUMNS} more"] if len(names) > _MOST_COLUMNS else []
+    return ", ".join([*names[:_MOST_COLUMNS], *more])
+
+
+def times_text(times: float) -> str:
+    """Print how many times as much.
+
+    >>> [times_text(times).rstrip(TIMES) for times in (57.3, 3.24, 2.0, 12345.6)]
+    ['57', '3.2', '2', '12,346']
+    """
+    return (f"{times:,.0f}" if times >= 9.95 else f"{times:.1f}".removesuffix(".0")) + TIMES
+
+
+def _count(files: int | None) -> str:
+    return f"{files:,} file{'' if files == 1 else 's'}"

@@ -1,0 +1,77 @@
+"""Whether a table has become worse: a ratio held against a limit, and against the best of its past."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zonal.auditing.audit import Alert
+from zonal.errors import ZonalError
+
+_LEAST = 0.01
+"""By how much a ratio has to be above the best one: small ones differ by chance, and cost little."""
+_TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When an alert is due; None switches it off."""
+
+    ratio: float | None = 0.3
+    """Above this."""
+    worse: float | None = 0.5
+    """Above the best of the last audits by more than this part of it: 0.5 is half as much again."""
+    window: int = 10
+    """How many audits are the last ones."""
+
+    def check(self) -> None:
+        """Refuse limits that could never be crossed, or that mean nothing."""
+        if self.ratio is not None and not 0 <= self.ratio <= 1:
+            raise ZonalError(f"The limit of the ratio is {self.ratio}: give a number from 0 to 1, or none.")
+        if self.worse is not None and not 0 <= self.worse < math.inf:
+            raise ZonalError(f"The limit of what is worse is {self.worse}: give a number from 0 on, or none.")
+        if self.window < 1:
+            raise ZonalError(f"A window of {self.window} audits holds none to compare with: give a number from 1 on.")
+
+
+def alerts_of(ratio: float | None, past: Sequence[float | None], limits: Limits) -> tuple[Alert, ...]:
+    """Return the limits that a ratio crosses; `past` are the ratios of audits before it, oldest first.
+
+    Audits without a ratio tell nothing and are passed over. A higher ratio never has fewer alerts.
+    """
+    limits.check()
+    known = [each for each in past if each is not None]
+    for each in (*known, *([] if ratio is None else [ratio])):
+        if not 0 <= each < math.inf:
+            raise ZonalError(f"{each} is not a ratio of files: it is a number from 0 on.")
+    if ratio is None:
+        return ()
+    found = (_above(ratio, limits), _worse(ratio, known[-limits.window :], limits))
+    return tuple(alert for alert in found if alert is not None)
+
+
+def _above(ratio: float, limits: Limits) -> Alert | None:
+    if limits.ratio is None or ratio <= limits.ratio:
+        return None
+    text = f"{_reads(ratio)}: more than the limit of {_percent(limits.ratio)}."
+    return Alert("ratio", ratio, limits.ratio, text)
+
+
+def _worse(ratio: float, past: Sequence[float], limits: Limits) -> Alert | None:
+    if limits.worse is None or not past:
+        return None
+    best = min(past)
+    limit = best * (1 + limits.worse)
+    if ratio <= limit or ratio - best < _LEAST - _TINY:
+        return None
+    times = f"{ratio / best:.3g} times as much" if best > 0 else "and not nothing"
+    audits = "the last audit" if len(past) == 1 else f"the best of the last {len(past)} audits"
+    text = f"{_reads(ratio)}: {times} as in {audits} ({_percent(best)})."
+    return Alert("worse", ratio, limit, text)
+
+
+def _reads(ratio: float) -> str:
+    return f"Queries read {_percent(ratio)} of the files in partitions that might match"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"

@@ -1,0 +1,149 @@
+"""Files that are read for nothing, estimated from metadata: how likely it is that no row of a file matches.
+
+Rows are taken as spread evenly over the range of each column, and columns as independent. In doubt a file is needed:
+what isn't known of it makes it no likelier to be read for nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zonal.auditing.line import Floats64, Line, line_of
+from zonal.files import UNKNOWN, Ints, Snapshot
+from zonal.predicates.bound import All, Bound, Interval, Nulls, Ranges, Some
+from zonal.predicates.folding import fold
+from zonal.skipping import Codes, ColumnIndex, Index, Mask
+
+_MANY = 8
+"""From this many intervals on, they are summed up once instead of compared with each file."""
+_CERTAIN = 40.0
+"""Where so many rows match in the mean, the chance that none does is lost in rounding."""
+
+
+class Chances:
+    """A snapshot's files, ready to be asked how likely they hold nothing for a query."""
+
+    def __init__(self, snapshot: Snapshot, index: Index | None = None) -> None:
+        files = snapshot.files
+        self._rows = files.rows
+        self._known_rows = np.where(files.rows == UNKNOWN, np.nan, files.rows)
+        self._own = index or Index(files.rows, files.bounds)
+        self._partition = Index(files.rows, files.partition_bounds)
+        self._columns: dict[str, _Column | None] = {}
+
+    def of_nothing(self, predicate: Bound, at: Ints) -> Floats64:
+        """Return for each of these files the chance that no row matches; 0 where the metadata can't tell."""
+        rows, row = self._known_rows[at], self.of_row(predicate, at)
+        nothing = np.zeros(len(at))
+        rare = np.flatnonzero(rows * row < _CERTAIN)  # false for rows that aren't known
+        with np.errstate(divide="ignore", invalid="ignore"):
+            nothing[rare] = np.exp(rows[rare] * np.log(1 - row[rare]))
+        nothing[rows == 0] = 1.0
+        return nothing
+
+    def of_row(self, predicate: Bound, at: Ints) -> Floats64:
+        """Return for each of these files the chance that a row matches."""
+
+        def leaf(node: Bound) -> Floats64:
+            column = self._column(node.column) if isinstance(node, Ranges | Nulls) else None
+            if column is None:
+                return np.ones(len(at))
+            return column.in_ranges(node, at) if isinstance(node, Ranges) else column.null(node, at)  # type: ignore[arg-type]
+
+        def join(node: All | Some, parts: Sequence[Floats64]) -> Floats64:
+            result = np.ones(len(at))
+            for part in parts:
+                result *= part if isinstance(node, All) else 1 - part
+            return result if isinstance(node, All) else 1 - result
+
+        return fold(predicate, leaf, join)
+
+    def _column(self, name: str) -> "_Column | None":
+        """Return what files tell of a column: by their own bounds, or where none has some, by partition values."""
+        if name not in self._columns:
+            known = [index.column(name) for index in (self._own, self._partition) if name in index]
+            told = next((column for column in known if len(column.values)), known[0] if known else None)
+            self._columns[name] = None if told is None else _Column.of(told, self._rows)
+        return self._columns[name]
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column's bounds as positions on a line."""
+
+    index: ColumnIndex
+    line: Line
+    low: Floats64
+    """Where each file's range begins …"""
+    high: Floats64
+    """… and ends; whole numbers fill a place each."""
+    unclear: Mask
+    """Files whose range isn't known, or is none."""
+    has_unclear: bool
+    null_share: Floats64
+    """NaN where it isn't known."""
+    has_nulls: bool
+    nan_share: Floats64
+
+    @classmethod
+    def of(cls, index: ColumnIndex, rows: Ints) -> "_Column":
+        line = line_of(index.values)
+        positions = np.append(line.positions, [np.nan, np.nan])  # -1 and len(values): not known
+        low, high = positions[index.lower], positions[index.upper] + line.step
+        unclear = ~(high - low >= line.step)
+        null_share, nan_share = (
+            np.where((counts == UNKNOWN) | (rows <= 0), np.nan, counts / np.maximum(rows, 1)).clip(0, 1)
+            for counts in (index.nulls, index.nans)
+        )
+        has_nulls = bool((null_share > 0).any())
+        return cls(index, line, low, high, unclear, bool(unclear.any()), null_share, has_nulls, nan_share)
+
+    def null(self, node: Nulls, at: Ints) -> Floats64:
+        """Return how likely a row is null, or not."""
+        share = self.null_share[at]
+        return np.where(np.isnan(share), 1.0, 1 - share if node.negated else share)
+
+    def in_ranges(self, ranges: Ranges, at: Ints) -> Floats64:
+        """Return how likely a row's value lies in one of the intervals."""
+        chance = self._not_null(ranges.intervals, at)
+        if self.has_nulls:
+            chance *= 1 - np.nan_to_num(self.null_share[at])
+        if ranges.nan:
+            share = self.nan_share[at]
+            chance = np.where(np.isnan(share), 1.0, np.minimum(chance + share, 1.0))
+        if self.has_unclear:
+            chance[self.unclear[at]] = 1.0
+        return chance
+
+    def _not_null(self, intervals: Sequence[Interval], at: Ints) -> Floats64:
+        low, high = self.low[at], self.high[at]
+        chance = self._covered(intervals, low, high)
+        width = np.subtract(high, low, out=low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            chance /= width
+        if not self.line.step:  # single values have no width, but each is worth one of those that are known
+            met, values = self._met(intervals, at)
+            chance = np.where(width > 0, np.maximum(chance, met / values), met > 0)
+        return np.minimum(chance, 1.0, out=chance)
+
+    def _covered(self, intervals: Sequence[Interval], low: Floats64, high: Floats64) -> Floats64:
+        """Return how much of each file's range lies in the intervals."""
+        spans = np.array([self.line.span(interval) for interval in intervals]).reshape(-1, 2)
+        if len(intervals) > _MANY:
+            until = np.cumsum(np.column_stack([np.zeros(len(spans)), spans[:, 1] - spans[:, 0]]))
+            between: Floats64 = np.interp(high, spans.ravel(), until) - np.interp(low, spans.ravel(), until)
+            return between
+        covered = np.zeros(len(low))
+        for start, end in spans.tolist():
+            part = np.minimum(high, end)
+            part -= np.maximum(low, start)
+            covered += np.maximum(part, 0, out=part)
+        return covered
+
+    def _met(self, intervals: Sequence[Interval], at: Ints) -> tuple[Ints, Codes]:
+        """Return how many intervals each file's range meets, and how many of the column's bounds lie in it."""
+        lower, upper = self.index.lower[at], self.index.upper[at]
+        limits = np.array([self.index.places(interval) for interval in intervals], np.int64).reshape(-1, 2)
+        met = np.searchsorted(limits[:, 0], upper, side="right") - np.searchsorted(limits[:, 1], lower)
+        return met, np.maximum(upper - lower + 1, 1)

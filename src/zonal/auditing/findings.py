@@ -1,0 +1,248 @@
+"""From what queries read of each file to the audit: means, ratios, what each column does, and the worst of all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+import pyarrow.compute as pc
+
+from zonal.advising.asked import Asked, filter_weights
+from zonal.auditing.audit import (
+    Alert,
+    Audit,
+    ColumnAudit,
+    CommitAudit,
+    FileAudit,
+    Fresh,
+    PartitionAudit,
+    QueryAudit,
+)
+from zonal.auditing.authors import writer_of
+from zonal.auditing.profit import hindrance_of, is_hopeless
+from zonal.auditing.replay import Replay
+from zonal.files import UNKNOWN, Bounds, Ints, Snapshot
+from zonal.predicates.text import describe
+from zonal.predicates.tree import Constant, Predicate
+from zonal.simulate.predicting import Prediction
+from zonal.simulate.standing import Standing
+from zonal.simulate.trial import Shares
+from zonal.workload.query import Summary
+
+MOST_FILES, MOST_PARTITIONS = 10, 10
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a look at some rows and footers adds: shares, a number a query."""
+
+    row_groups: Shares | None = None
+    selectivity: Shares | None = None
+    fresh: Fresh | None = None
+    fresh_shares: Shares | None = None
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What an audit tells besides its numbers."""
+
+    audited: datetime
+    summary: Summary
+    seed: int
+    hidden: bool
+    notes: tuple[str, ...] = ()
+
+
+def standing_of(replayed: Replay, snapshot: Snapshot, weights: Shares) -> Standing:
+    """Return what simulations are held against."""
+    total = max(int(snapshot.files.sizes.sum()), 1)
+    read, inside = replayed.bytes / total, replayed.partition_bytes / total
+    count = len(snapshot.files)
+    return Standing(
+        Prediction.of(count, read, read, weights), Prediction.of(count, inside, inside, weights), replayed.in_partition
+    )
+
+
+def ratio_of(replayed: Replay, asked: Asked) -> float | None:
+    """Return the files read, of those in partitions that might match, over the queries that a layout could help."""
+    return _ratio(replayed.files, replayed.partition_files, _helpable(asked))
+
+
+def findings(
+    snapshot: Snapshot,
+    asked: Asked,
+    replayed: Replay,
+    seen: Seen,
+    told: Circumstances,
+    *,
+    commits: tuple[CommitAudit, ...] = (),
+    alerts: tuple[Alert, ...] = (),
+) -> Audit:
+    """Put an audit together."""
+    files = snapshot.files
+    count, total = max(len(files), 1), max(int(files.sizes.sum()), 1)
+    weights, helpable = asked.weights, _helpable(asked)
+    read = float(weights @ replayed.bytes)
+    known = (files.rows != UNKNOWN).all() and (files.deleted != UNKNOWN).all()
+    return Audit(
+        table=snapshot.name,
+        format=snapshot.format,
+        location=snapshot.location,
+        version=snapshot.version,
+        version_time=snapshot.time,
+        operation=_operation(snapshot),
+        audited=told.audited,
+        files=len(files),
+        bytes=int(files.sizes.sum()),
+        rows=int((files.rows - files.deleted).sum()) if known else None,
+        layout=None if snapshot.layout is None else str(snapshot.layout),
+        partitioning=snapshot.partitioning,
+        queries=len(asked),
+        hindered=float(weights.sum() - helpable.sum()),
+        ratio=_ratio(replayed.files, replayed.partition_files, helpable),
+        byte_ratio=_ratio(replayed.bytes, replayed.partition_bytes, helpable),
+        file_share=_share(weights, replayed.files, count),
+        byte_share=_share(weights, replayed.bytes, total),
+        partition_file_share=_share(weights, replayed.partition_files, count),
+        partition_byte_share=_share(weights, replayed.partition_bytes, total),
+        row_group_share=_mean(seen.row_groups, weights),
+        selectivity=_mean(seen.selectivity, weights),
+        fresh=seen.fresh,
+        excess_share=float(weights @ replayed.excess_bytes) / read if read > 0 else 0.0,
+        columns=_columns(snapshot, asked, replayed),
+        asked=_queries(snapshot, asked, replayed, seen, hide=told.hidden),
+        worst_files=_worst_files(snapshot, replayed),
+        worst_partitions=_worst_partitions(snapshot, replayed),
+        commits=commits,
+        alerts=alerts,
+        notes=told.notes,
+        summary=replace(told.summary, examples=()) if told.hidden else told.summary,
+        seed=told.seed,
+        seconds=0.0,
+        hidden=told.hidden,
+    )
+
+
+def _operation(snapshot: Snapshot) -> str:
+    commit = None if snapshot.version is None else snapshot.commits.get(snapshot.version)
+    if commit is None:
+        return ""
+    writer = writer_of(commit)
+    return f"{commit.operation} by {writer}" if writer else commit.operation
+
+
+def asked_text(predicate: Predicate, *, hide: bool = False) -> str:
+    """Return what a query asks for; of one that asks for everything, this."""
+    if isinstance(predicate, Constant) and predicate.value:
+        return "everything: it has no filter"
+    return describe(predicate, hide=hide)
+
+
+def _helpable(asked: Asked) -> Shares:
+    """Return the weights of the queries that some layout could help, and 0 for others."""
+    hopeless = np.array([is_hopeless(bound) for bound in asked.bounds], np.bool_)
+    return np.where(hopeless, 0.0, asked.weights)
+
+
+def _ratio(read: Ints, of: Ints, weights: Shares) -> float | None:
+    whole = float(weights @ of)
+    return float(weights @ read) / whole if whole > 0 else None
+
+
+def _share(weights: Shares, amounts: Ints, whole: int) -> float:
+    """Return the mean share; weights whose sum is 1 but for a rounding don't make it more than all."""
+    return min(float(weights @ amounts) / whole, 1.0)
+
+
+def _mean(shares: Shares | None, weights: Shares) -> float | None:
+    return None if shares is None else float(shares @ weights)
+
+
+def _queries(snapshot: Snapshot, asked: Asked, replayed: Replay, seen: Seen, *, hide: bool) -> tuple[QueryAudit, ...]:
+    count, total = max(len(snapshot.files), 1), max(int(snapshot.files.sizes.sum()), 1)
+    found = []
+    for at in np.argsort(-(asked.weights * replayed.bytes), kind="stable").tolist():
+        query, inside = asked.queries[at], int(replayed.partition_files[at])
+        hindrance, remedy = hindrance_of(asked.bounds[at], snapshot)
+        found.append(
+            QueryAudit(
+                query=asked_text(query.predicate, hide=hide),
+                source=query.source,
+                count=round(asked.runs[at]),
+                weight=float(asked.weights[at]),
+                files=int(replayed.files[at]),
+                bytes=int(replayed.bytes[at]),
+                partition_files=inside,
+                partition_bytes=int(replayed.partition_bytes[at]),
+                file_share=int(replayed.files[at]) / count,
+                byte_share=int(replayed.bytes[at]) / total,
+                ratio=int(replayed.files[at]) / inside if inside else None,
+                row_group_share=_at(seen.row_groups, at),
+                selectivity=_at(seen.selectivity, at),
+                fresh_share=_at(seen.fresh_shares, at),
+                excess_files=float(replayed.excess_files[at]),
+                excess_bytes=float(replayed.excess_bytes[at]),
+                hindrance=hindrance,
+                remedy=remedy,
+            )
+        )
+    return tuple(found)
+
+
+def _at(shares: Shares | None, number: int) -> float | None:
+    return None if shares is None else float(shares[number])
+
+
+def _columns(snapshot: Snapshot, asked: Asked, replayed: Replay) -> tuple[ColumnAudit, ...]:
+    """Say what each column skips, partition values first; columns that are filtered and skip nothing come last."""
+    filtered = filter_weights(asked)[0]
+    files = snapshot.files
+    found = [
+        ColumnAudit(name, filtered.get(name, 0.0), len(files), *shares, partitions=True)
+        for name, shares in replayed.skipped_by_partition.items()
+    ]
+    names = dict.fromkeys([*replayed.skipped, *(name for name in filtered if name not in files.partition_bounds)])
+    for name in names:
+        shares = replayed.skipped.get(name, (0.0, 0.0))
+        known = _with_bounds(files.bounds[name]) if name in files.bounds else 0
+        found.append(ColumnAudit(name, filtered.get(name, 0.0), known, *shares))
+    return tuple(sorted(found, key=lambda column: (not column.partitions, -column.skipped_bytes)))
+
+
+def _with_bounds(bounds: Bounds) -> int:
+    both = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
+    return int(pc.sum(both).as_py() or 0)
+
+
+def _worst_files(snapshot: Snapshot, replayed: Replay) -> tuple[FileAudit, ...]:
+    files = snapshot.files
+    excess = replayed.excess * files.sizes
+    worst = np.argsort(-excess, kind="stable")[:MOST_FILES]
+    return tuple(
+        FileAudit(
+            path=files.paths[at].as_py(),
+            partition=files.partitions[files.partition[at]],
+            bytes=int(files.sizes[at]),
+            read=float(replayed.read[at]),
+            excess=float(replayed.excess[at]),
+            added_by=None if files.added_by[at] == UNKNOWN else int(files.added_by[at]),
+        )
+        for at in worst.tolist()
+        if excess[at] > 0
+    )
+
+
+def _worst_partitions(snapshot: Snapshot, replayed: Replay) -> tuple[PartitionAudit, ...]:
+    files = snapshot.files
+    if not snapshot.partitioning or not len(files):
+        return ()
+    excess = np.bincount(files.partition, replayed.excess * files.sizes, len(files.partitions))
+    counts = np.bincount(files.partition, minlength=len(files.partitions))
+    sizes = np.bincount(files.partition, files.sizes, len(files.partitions))
+    whole = float(excess.sum())
+    worst: Sequence[int] = np.argsort(-excess, kind="stable")[:MOST_PARTITIONS].tolist() if whole > 0 else []
+    return tuple(
+        PartitionAudit(files.partitions[at], int(counts[at]), int(sizes[at]), float(excess[at]) / whole)
+        for at in worst
+        if excess[at] > 0
+    )

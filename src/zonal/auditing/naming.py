@@ -1,0 +1,84 @@
+"""An older version of a table under today's names: columns are the same by field id, not by what they are called."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from zonal.columns import find, leaf_type
+from zonal.errors import ColumnError
+from zonal.files import Bounds, LazyBounds, Snapshot
+
+
+def named_as(older: Snapshot, current: Snapshot) -> Snapshot:
+    """Return an older version of the same table with the names and types that the columns have in `current`.
+
+    A condition that is bound to the current schema can be asked of it. Columns are found by field id, or by their path
+    in the files where the table has no ids; one that the older version didn't have, or that had the same name but was
+    another one, has no bounds, and skips nothing. Partition columns of Delta tables, which no file has, are found by
+    name.
+    """
+    names = _older_names(older, current)
+    files = older.files
+    buckets = {name: each for each in files.buckets for name, old in names.items() if old == each.column}
+    return replace(
+        older,
+        schema=current.schema,
+        physical=current.physical,
+        files=replace(
+            files,
+            bounds=_renamed(files.bounds, names, older.schema, current.schema),
+            partition_bounds=_renamed(files.partition_bounds, names, older.schema, current.schema),
+            buckets=tuple(replace(each, column=name) for name, each in buckets.items()),
+        ),
+    )
+
+
+def _older_names(older: Snapshot, current: Snapshot) -> dict[str, str]:
+    """Return, by today's name, what the columns were called."""
+    by_id = {found.field_id: name for name, found in older.physical.items() if found.field_id is not None}
+    by_path = {found.path: name for name, found in older.physical.items() if found.field_id is None}
+    names = {}
+    for name, wanted in current.physical.items():
+        old = by_path.get(wanted.path) if wanted.field_id is None else by_id.get(wanted.field_id)
+        if old is not None:
+            names[name] = old
+    told = {*older.files.bounds, *older.files.partition_bounds}
+    return names | {name: name for name in told if name not in older.physical and name not in current.physical}
+
+
+def _renamed(
+    bounds: Mapping[str, Bounds], names: Mapping[str, str], older: pa.Schema, current: pa.Schema
+) -> Mapping[str, Bounds]:
+    decoders: dict[str, Callable[[], Bounds]] = {
+        name: partial(_decoded, bounds, old, _type_of(older, old), _type_of(current, name))
+        for name, old in names.items()
+        if old in bounds
+    }
+
+    def together(wanted: Sequence[str]) -> Mapping[str, Bounds]:
+        if isinstance(bounds, LazyBounds):
+            bounds.load(names[name] for name in wanted)
+        return {name: decoders[name]() for name in wanted}
+
+    return LazyBounds(decoders, together)
+
+
+def _type_of(schema: pa.Schema, name: str) -> pa.DataType | None:
+    try:
+        return leaf_type(schema, find(schema, name))
+    except ColumnError:
+        return None
+
+
+def _decoded(bounds: Mapping[str, Bounds], name: str, older: pa.DataType | None, kind: pa.DataType | None) -> Bounds:
+    """Return bounds in today's type, which may be wider; those that it can't hold are unknown."""
+    found = bounds[name]
+    if older == kind or kind is None:
+        return found
+    try:
+        return replace(found, lower=found.lower.cast(kind), upper=found.upper.cast(kind))
+    except pa.ArrowException:
+        nothing = pa.nulls(len(found.lower), kind)
+        return replace(found, lower=nothing, upper=nothing)

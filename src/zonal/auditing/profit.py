@@ -1,0 +1,110 @@
+"""Which queries bounds can't help, why, and what would."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zonal.advising.decidable import REASON, float_columns
+from zonal.advising.statistics import statistics_advice
+from zonal.errors import quoted
+from zonal.files import UNKNOWN, Bounds, Files, Snapshot
+from zonal.predicates.bound import All, Anything, Bound, Nulls, Ranges, Some
+from zonal.predicates.folding import fold
+from zonal.pruning import points_of
+
+_MOST = 3
+"""Hindrances that are told of one query."""
+_REMEDIES = (
+    ("parameter", "Log the values that {column} is compared with."),
+    ("plan", "Log the query's text, too: Spark's plan leaves out what {column} is compared with."),
+    ("has no bounds", "Filter another column, too: one of numbers, times or text."),
+    ("pattern", "Begin the pattern with text: LIKE 'abc%' is a range of {column}."),
+    ("subquery", "Give the smallest and the largest value of {column} in the query, too."),
+    ("column", "Compare {column} itself with a value or a range, too."),
+)
+"""What helps against a reason with this word in it; the first one counts."""
+
+
+@dataclass(frozen=True)
+class _Hindrance:
+    reason: str
+    remedy: str
+
+
+_NO_FILTER = _Hindrance("it has no filter", "Filter a column that the table is ordered by, or could be.")
+_Hindrances = tuple[_Hindrance, ...]
+
+
+def is_hopeless(bound: Bound) -> bool:
+    """Tell whether no layout and no statistics could ever help: it has no filter, or none that bounds can decide."""
+
+    def leaf(node: Bound) -> bool:
+        return isinstance(node, Anything)
+
+    def join(node: All | Some, parts: Sequence[bool]) -> bool:
+        return all(parts) if isinstance(node, All) else any(parts)
+
+    return fold(bound, leaf, join)
+
+
+def hindrance_of(bound: Bound, snapshot: Snapshot) -> tuple[str, str]:
+    """Return why bounds can't help a query and what would; both are empty where a layout can help it.
+
+    Of an AND every part must be hindered, of an OR one.
+    """
+
+    def leaf(node: Bound) -> _Hindrances:
+        return _leaf(node, snapshot)
+
+    def join(node: All | Some, parts: Sequence[_Hindrances]) -> _Hindrances:
+        if isinstance(node, All) and not parts:
+            return (_NO_FILTER,)
+        helped = isinstance(node, All) and not all(parts)
+        return () if helped else tuple(each for part in parts for each in part)
+
+    hindrances: _Hindrances = fold(bound, leaf, join)
+    found = list(dict.fromkeys(hindrances))[:_MOST]
+    remedies = dict.fromkeys(each.remedy for each in found)
+    return "; ".join(each.reason for each in found), " ".join(remedies)
+
+
+def _leaf(node: Bound, snapshot: Snapshot) -> _Hindrances:
+    if isinstance(node, Anything):
+        return (_hidden(node),)
+    if not isinstance(node, Ranges | Nulls) or not len(snapshot.files):
+        return ()
+    name = node.column
+    if not _is_told(node, snapshot):
+        counts = "counts of nulls" if isinstance(node, Nulls) else "bounds"
+        return (_Hindrance(f"no file has {counts} of {quoted(name)}", statistics_advice(snapshot, name)),)
+    if isinstance(node, Ranges) and node.nan and float_columns(snapshot, [name]):
+        return (_Hindrance(f"{quoted(name)} has no upper limit: {REASON}", f"Give {quoted(name)} an upper limit."),)
+    return ()
+
+
+def _hidden(node: Anything) -> _Hindrance:
+    names = ", ".join(quoted(name) for name in node.columns)
+    remedy = next((text for word, text in _REMEDIES if word in node.reason), "")
+    if not remedy:
+        remedy = "Compare {column} itself: with a range instead of a function or an expression of it."
+    reason = f"bounds of {names} can't decide it: {node.reason}" if names else f"bounds can't decide it: {node.reason}"
+    return _Hindrance(reason, remedy.replace("{column}", names or "the column"))
+
+
+def _is_told(node: Ranges | Nulls, snapshot: Snapshot) -> bool:
+    """Tell whether the files, their partition values or their buckets tell anything of what a leaf asks for."""
+    files = snapshot.files
+    both = [bounds[node.column] for bounds in (files.bounds, files.partition_bounds) if node.column in bounds]
+    if isinstance(node, Nulls):
+        return any((bounds.nulls != UNKNOWN).any() for bounds in both)
+    if any(_has_bounds(bounds, files) for bounds in both):
+        return True
+    return (
+        any(buckets.column == node.column for buckets in files.buckets) and points_of(node, snapshot.schema) is not None
+    )
+
+
+def _has_bounds(bounds: Bounds, files: Files) -> bool:
+    known = min(bounds.lower.null_count, bounds.upper.null_count) < len(files)
+    return known or bool(np.any((bounds.nulls >= files.rows) & (bounds.nulls != UNKNOWN) & (files.rows != UNKNOWN)))

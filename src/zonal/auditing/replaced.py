@@ -1,0 +1,84 @@
+"""Which files a commit replaced, by the versions before and after it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zonal.auditing.authors import kind_of
+from zonal.auditing.naming import named_as
+from zonal.files import Commit, Files, Ints, Snapshot
+from zonal.skipping import Mask
+
+At = Callable[[int], Snapshot | None]
+"""Returns a version of the table as it was; None where its metadata is gone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replaced:
+    """What was there in place of a commit's files."""
+
+    version: Snapshot | None
+    """The version that had them, with today's names; None where there was none before the commit."""
+    files: Ints
+    """Numbers of these files in `version`: those that the commit removed, and its own that it only marked anew."""
+    removed: int
+    """How many the commit removed."""
+    deleted_by: int | None = None
+    """The commit right before, if that one removed them: PyIceberg overwrites by a delete and an append."""
+
+
+def replaced_by(commit: Commit, added: Files, files: Ints, snapshot: Snapshot, at: At) -> Replaced | None:
+    """Find what a commit replaced by `files` of `added`; None where a version isn't there any more.
+
+    A file with the same path before and after has been marked anew, as Delta does with deletion vectors.
+    """
+    if commit.parent is None:
+        # Once snapshots have expired, Iceberg's oldest one may have lost its parent; an append replaces nothing.
+        first = snapshot.format == "delta" or kind_of(commit, snapshot.format) == "append"
+        return _NOTHING if first else None
+    parent = snapshot.commits.get(commit.parent)
+    if snapshot.format == "iceberg" and parent is not None and _only_appends(commit, parent):
+        return _NOTHING
+    after = snapshot if snapshot.version == commit.id else at(commit.id)
+    before = at(commit.parent) if after is not None else None
+    if before is None or after is None:
+        return None
+    removed = ~_holds(after.files.paths, before.files.paths)
+    paths = added.paths.take(pa.array(files))
+    marked = _holds(paths, before.files.paths)
+    if not removed.any() and not marked.any():
+        found = _deleted_before(before, added, files, snapshot, at)
+        if found is not None:
+            return found
+    return Replaced(named_as(before, snapshot), np.flatnonzero(removed | marked), int(removed.sum()))
+
+
+_NOTHING = Replaced(None, np.zeros(0, np.int64), 0)
+
+
+def _only_appends(commit: Commit, parent: Commit) -> bool:
+    """Tell whether a snapshot is sure to have added files alone, by the specification's "Snapshots"."""
+    return kind_of(commit, "iceberg") == "append" and kind_of(parent, "iceberg") != "delete"
+
+
+def _deleted_before(before: Snapshot, added: Files, files: Ints, snapshot: Snapshot, at: At) -> Replaced | None:
+    """Look for files that a delete right before the commit removed, from the partitions that it wrote to."""
+    parent = None if before.version is None else before.commits.get(before.version)
+    if parent is None or parent.parent is None or kind_of(parent, before.format) != "delete":
+        return None
+    if (earlier := at(parent.parent)) is None:
+        return None
+    written = {added.partitions[number] for number in np.unique(added.partition[files]).tolist()}
+    same = np.array([label in written for label in earlier.files.partitions], np.bool_)
+    gone = ~_holds(before.files.paths, earlier.files.paths)
+    chosen = np.flatnonzero(gone & same[earlier.files.partition])
+    return Replaced(named_as(earlier, snapshot), chosen, len(chosen), parent.id) if len(chosen) else None
+
+
+def _holds(paths: pa.Array, wanted: pa.Array) -> Mask:
+    """Tell which of the wanted paths are there."""
+    found: Mask = pc.is_in(wanted, value_set=paths).to_numpy(zero_copy_only=False)
+    return found

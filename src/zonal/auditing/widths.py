@@ -1,0 +1,84 @@
+"""How wide files are in a column, as a part of the column's whole range: what tells a compaction that mixed them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from zonal.auditing.line import line_of
+from zonal.files import UNKNOWN, Bounds, Ints
+from zonal.skipping import column_places
+
+Floats64 = npt.NDArray[np.float64]
+
+_SPOT = 0.01
+"""Where four fifths of the bounds lie within this part of the range, a few outliers make it …"""
+_FEWEST = 10
+"""… if there are this many bounds at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """How wide each file is."""
+
+    widths: Floats64
+    """Each file's part of the column's range; NaN for files with nothing but nulls."""
+    ends: Ints
+    """The files with the least and the greatest bound, which tell the range to others."""
+
+
+def measured(bounds: Bounds, rows: Ints) -> Measured | None:
+    """Measure files in one column; None where no file has bounds.
+
+    Numbers and times lie on a line as they are, texts by eight bytes behind what all of them have in common. Where a
+    few outliers stretch the line so much that the others lie in one spot, values are placed by their rank instead. A
+    file without bounds is as wide as the column, as nothing skips it; a file of one value counts as one of the
+    distinct bounds.
+    """
+    lower, upper, values = column_places(bounds, rows)
+    if not len(values):
+        return None
+    place = _places(values)
+    low = np.clip(lower, 0, len(values) - 1)
+    high = np.clip(upper, 0, len(values) - 1)
+    width = np.maximum(place[high] - place[low], 0.0)
+    width[(lower < 0) & (upper >= len(values))] = 1.0
+    width[width <= 0] = 1 / len(values)
+    width[(bounds.nulls >= rows) & (rows != UNKNOWN) & (bounds.nulls != UNKNOWN)] = np.nan
+    least, greatest = np.where(lower < 0, len(values), lower), np.where(upper >= len(values), -1, upper)
+    return Measured(width, np.array([np.argmin(least), np.argmax(greatest)], np.int64))
+
+
+def _places(values: npt.NDArray[np.generic]) -> Floats64:
+    """Place sorted values between 0 and 1."""
+    positions = line_of(values).positions
+    place = positions / positions[-1] if positions[-1] > 0 else positions
+    last = len(values) - 1
+    if len(values) >= _FEWEST and place[round(0.9 * last)] - place[round(0.1 * last)] < _SPOT:
+        return np.linspace(0.0, 1.0, len(values))
+    return place
+
+
+def mean_width(widths: Floats64, sizes: Ints) -> float | None:
+    """Return the mean by bytes; None where no file has a width."""
+    known = ~np.isnan(widths)
+    weight = np.maximum(sizes[known], 1).astype(np.float64)
+    return float(widths[known] @ weight / weight.sum()) if len(weight) else None
+
+
+def taken(bounds: Bounds, files: Ints) -> Bounds:
+    """Return the bounds of some files."""
+    chosen = pa.array(files)
+    return Bounds(bounds.lower.take(chosen), bounds.upper.take(chosen), bounds.nulls[files], bounds.nans[files])
+
+
+def joined(parts: Sequence[Bounds]) -> Bounds:
+    """Put the bounds of several sets of files of one type behind each other."""
+    return Bounds(
+        pa.concat_arrays([part.lower for part in parts]),
+        pa.concat_arrays([part.upper for part in parts]),
+        np.concatenate([part.nulls for part in parts]),
+        np.concatenate([part.nans for part in parts]),
+    )

@@ -1,0 +1,357 @@
+"""Files as rectangles: what a page draws of a table's versions, small enough to send and exact enough to see."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zonal.columns import find, leaf_type
+from zonal.depth import Depth, depth_of
+from zonal.errors import ColumnError
+from zonal.files import UNKNOWN, Bounds, Ints, LazyBounds, Snapshot
+from zonal.predicates.bound import All, Bound, Interval, Point, Ranges, Some, intersection, union
+from zonal.predicates.folding import fold
+from zonal.pruning import FileIndex
+from zonal.skipping import Codes, Mask, column_places
+from zonal.ticks import LAST_PLACE, Floats, Kind, Places, Values, axis_kind, ticks_of
+from zonal.words import family_of
+
+MOST_FILES = 10_000
+"""Files that are drawn of one version; of more, some that stand for all."""
+
+MOST_AXES = 12
+MOST_QUESTIONS = 1_000
+MOST_READS = 200
+"""Questions of which the drawn files that they read are told."""
+MOST_BOXES = 64
+"""Ranges of one column that a question keeps apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """A column's values on a line from 0 to 65535, the same for all versions."""
+
+    column: str
+    kind: Kind
+    even: bool
+    """Whether values are placed by their rank among all bounds: texts, and numbers that would lie in one spot."""
+    ticks: tuple[tuple[int, str], ...]
+    """Places with what stands there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """The files of one version."""
+
+    label: str
+    version: int | None
+    files: int
+    bytes: int
+    drawn: Ints
+    """Numbers of the files that are drawn."""
+    low: Mapping[str, Places]
+    """By column, a place a drawn file; 0 and 65535 where a bound is not known, above `high` where all is null."""
+    high: Mapping[str, Places]
+    added_by: Ints
+    depths: tuple[Depth, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A query over the drawings."""
+
+    text: str
+    weight: float
+    boxes: Mapping[str, tuple[tuple[int, int], ...]]
+    """By column, the ranges that it asks for; columns without a condition are not there."""
+    files: tuple[int, ...]
+    """Files that it reads of each drawing …"""
+    shares: tuple[float, ...]
+    """… and their share of the bytes."""
+    reads: tuple[Mask, ...]
+    """A mask over the drawn files of each drawing; none for questions beyond the first ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Versions of a table, before and after, with queries over them."""
+
+    axes: tuple[Axis, ...]
+    drawings: tuple[Drawing, ...]
+    questions: tuple[Question, ...]
+
+
+def picture_of(
+    versions: Sequence[tuple[str, Snapshot]],
+    columns: Sequence[str],
+    questions: Sequence[tuple[str, Bound, float]] = (),
+) -> Picture:
+    """Draw versions of one table, each with its label, over these columns.
+
+    Columns without a known bound in any version are left out, and so are those beyond the first dozen. The questions
+    are bound to the first version's schema; a later version's bounds of another type are turned into the first one's.
+    """
+    shown = [(label, _as_first(snapshot, versions[0][1].schema)) for label, snapshot in versions]
+    for _, snapshot in shown:
+        if isinstance(snapshot.files.bounds, LazyBounds):
+            snapshot.files.bounds.load(columns)
+    lines: dict[str, _Line] = {}
+    for column in dict.fromkeys(columns):
+        line = _line(column, [snapshot for _, snapshot in shown]) if len(lines) < MOST_AXES else None
+        if line is not None:
+            lines[column] = line
+    drawings = tuple(_drawing(label, snapshot, number, lines) for number, (label, snapshot) in enumerate(shown))
+    indexes = [FileIndex(snapshot) for _, snapshot in shown]
+    asked = tuple(
+        _question(text, bound, weight, indexes, drawings if number < MOST_READS else (), lines)
+        for number, (text, bound, weight) in enumerate(questions[:MOST_QUESTIONS])
+    )
+    return Picture(tuple(line.axis for line in lines.values()), drawings, asked)
+
+
+# --- Columns ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """A column's distinct bounds of all versions with their places, and the places of each version's files."""
+
+    axis: Axis
+    values: Values
+    places: Places
+    low: list[Places]
+    high: list[Places]
+
+    def between(self, interval: Interval) -> tuple[int, int] | None:
+        """Return the places that an interval covers; None where it lies beyond the drawing."""
+        first, last = self.values[0], self.values[-1]
+        if interval.low is not None and (interval.low > last or (interval.low_open and interval.low == last)):
+            return None
+        if interval.high is not None and (interval.high < first or (interval.high_open and interval.high == first)):
+            return None
+        low = 0 if interval.low is None or interval.low < first else self._place(interval.low)
+        high = LAST_PLACE if interval.high is None or interval.high > last else self._place(interval.high)
+        return low, high
+
+    def _place(self, point: Point) -> int:
+        """Return where a value lies among the bounds: a line between its neighbors, or half-way where none is meant."""
+        above = bisect_left(self.values, point)
+        if self.values[above] == point:
+            return int(self.places[above])
+        low, high = int(self.places[above - 1]), int(self.places[above])
+        if self.axis.even:
+            return (low + high) // 2
+        start, end = float(self.values[above - 1]), float(self.values[above])
+        part = (float(point) - start) / (end - start) if end > start else 0.5  # type: ignore[arg-type]
+        return low + round((high - low) * part)
+
+
+def _line(column: str, snapshots: Sequence[Snapshot]) -> _Line | None:
+    """Place a column's bounds of all versions on one line; None where none is known."""
+    found = [_bounds(snapshot, column) for snapshot in snapshots]
+    kind = next((bounds.lower.type for bounds in found if bounds is not None), None)
+    if kind is None:
+        return None
+    coded = [
+        None if bounds is None else column_places(bounds, snapshot.files.rows)
+        for bounds, snapshot in zip(found, snapshots, strict=True)
+    ]
+    values = np.unique(np.concatenate([codes[2] for codes in coded if codes is not None]))
+    if not len(values):
+        return None
+    is_text = values.dtype == object and isinstance(values[0], bytes)
+    line = None if is_text else _on_a_line(values)
+    even = line is None or _is_in_one_spot(line)
+    places = (_evenly(len(values)) if even or line is None else np.round(line * LAST_PLACE)).astype(np.uint16)
+    low, high = [], []
+    for codes, bounds, snapshot in zip(coded, found, snapshots, strict=True):
+        starts, ends = _ends(codes, bounds, snapshot, values, places)
+        low.append(starts)
+        high.append(ends)
+    schema_kind = _schema_kind(snapshots[0].schema, column, kind)
+    ticks = ticks_of(values, places, schema_kind, is_even=even)
+    return _Line(Axis(column, axis_kind(schema_kind), even, ticks), values, places, low, high)
+
+
+def _bounds(snapshot: Snapshot, column: str) -> Bounds | None:
+    """Return the files' own bounds of a column; those that they don't tell are what their partition says."""
+    own, outer = snapshot.files.bounds.get(column), snapshot.files.partition_bounds.get(column)
+    if own is None or outer is None:
+        return own if outer is None else outer
+    if own.lower.type != outer.lower.type:
+        return own
+    lower, upper = pc.coalesce(own.lower, outer.lower), pc.coalesce(own.upper, outer.upper)
+    return Bounds(lower, upper, own.nulls, own.nans)
+
+
+def _on_a_line(values: Values) -> Floats:
+    """Put sorted numbers on a line from 0 to 1; infinite ones lie at its ends."""
+    numbers = np.asarray(values, np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite) or finite[0] == finite[-1]:
+        return np.clip((np.sign(numbers) * np.isinf(numbers) + 1) / 2, 0.0, 1.0)
+    scaled = np.clip(numbers, finite[0], finite[-1]) / 2 - finite[0] / 2  # halved: the range may exceed a float's
+    return np.maximum.accumulate(scaled / (finite[-1] / 2 - finite[0] / 2))
+
+
+def _is_in_one_spot(line: Floats) -> bool:
+    """Tell whether nearly all of many bounds lie in a small part of the line: some far values would hide the rest."""
+    most = math.ceil(0.9 * len(line))
+    return most >= 4 and bool((line[most - 1 :] - line[: len(line) - most + 1]).min() < 0.02)
+
+
+def _evenly(count: int) -> Floats:
+    return np.full(1, (LAST_PLACE + 1) / 2) if count == 1 else np.round(np.linspace(0, LAST_PLACE, count))
+
+
+def _ends(
+    codes: tuple[Codes, Codes, Values] | None,
+    bounds: Bounds | None,
+    snapshot: Snapshot,
+    values: Values,
+    places: Places,
+) -> tuple[Places, Places]:
+    """Return where each file begins and ends; a file of nulls alone ends before it begins."""
+    rows = snapshot.files.rows
+    low, high = np.zeros(len(rows), np.uint16), np.full(len(rows), LAST_PLACE, np.uint16)
+    if codes is None or bounds is None:
+        return low, high
+    lower, upper, own = codes
+    place = places[np.searchsorted(values, own)] if len(own) else places[:0]
+    known_low, known_high = lower >= 0, upper < len(own)
+    low[known_low], high[known_high] = place[lower[known_low]], place[upper[known_high]]
+    empty = (bounds.nulls >= rows) & (bounds.nulls != UNKNOWN) & (rows != UNKNOWN)
+    low[empty], high[empty] = LAST_PLACE, 0
+    return low, high
+
+
+def _schema_kind(schema: pa.Schema, column: str, kind: pa.DataType) -> pa.DataType:
+    """Return a column's type as the schema has it: bounds of strings are bytes."""
+    try:
+        return leaf_type(schema, find(schema, column))
+    except ColumnError:
+        return kind
+
+
+# --- Versions and questions ------------------------------------------------------------------------------------------
+
+
+def _as_first(snapshot: Snapshot, schema: pa.Schema) -> Snapshot:
+    """Return a version with its bounds in the types of another's schema, so that they can be compared."""
+    files = snapshot.files
+    changed = [name for name in files.bounds if _family(snapshot.schema, name) != _family(schema, name)]
+    if snapshot.schema is schema or not changed:
+        return snapshot
+    bounds = {**{name: files.bounds[name] for name in files.bounds if name not in changed}}
+    for name in changed:
+        turned = _turned(files.bounds[name], _schema_kind(schema, name, pa.null()))
+        if turned is not None:
+            bounds[name] = turned
+    return replace(snapshot, schema=schema, files=replace(files, bounds=bounds))
+
+
+def _family(schema: pa.Schema, column: str) -> str | None:
+    return family_of(_schema_kind(schema, column, pa.null()))
+
+
+def _turned(bounds: Bounds, kind: pa.DataType) -> Bounds | None:
+    """Cast bounds; None where that isn't exact, so that nothing is skipped by them."""
+    try:
+        return replace(bounds, lower=bounds.lower.cast(kind), upper=bounds.upper.cast(kind))
+    except pa.ArrowException:
+        return None
+
+
+def _drawing(label: str, snapshot: Snapshot, number: int, lines: Mapping[str, _Line]) -> Drawing:
+    files = snapshot.files
+    drawn = np.arange(len(files))
+    if len(files) > MOST_FILES:
+        drawn = np.sort(np.random.default_rng(0).choice(len(files), MOST_FILES, replace=False))
+    depths = (
+        depth_of(column, bounds, files.rows)
+        for column in lines
+        if (bounds := files.bounds.get(column) or files.partition_bounds.get(column)) is not None
+    )
+    return Drawing(
+        label=label,
+        version=snapshot.version,
+        files=len(files),
+        bytes=int(files.sizes.sum()),
+        drawn=drawn,
+        low={column: line.low[number][drawn] for column, line in lines.items()},
+        high={column: line.high[number][drawn] for column, line in lines.items()},
+        added_by=files.added_by[drawn],
+        depths=tuple(depths),
+    )
+
+
+def _question(
+    text: str,
+    bound: Bound,
+    weight: float,
+    indexes: Sequence[FileIndex],
+    drawings: Sequence[Drawing],
+    lines: Mapping[str, _Line],
+) -> Question:
+    """Ask all versions; `drawings` are those over which the files that are read are told one by one."""
+    kept = [index.prune(bound).kept for index in indexes]
+    sizes = [index.snapshot.files.sizes for index in indexes]
+    boxes = {column: _boxes(ranges, lines[column]) for column, ranges in ranges_of(bound).items() if column in lines}
+    return Question(
+        text=text,
+        weight=weight,
+        boxes=boxes,
+        files=tuple(int(mask.sum()) for mask in kept),
+        shares=tuple(int(size[mask].sum()) / max(int(size.sum()), 1) for mask, size in zip(kept, sizes, strict=True)),
+        reads=tuple(kept[number][drawing.drawn] for number, drawing in enumerate(drawings)),
+    )
+
+
+def _boxes(intervals: Iterable[Interval], line: _Line) -> tuple[tuple[int, int], ...]:
+    """Return the places of intervals; those that meet there are joined, and of many, those that are nearest."""
+    joined: list[tuple[int, int]] = []
+    for low, high in filter(None, map(line.between, intervals)):
+        if joined and low <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(high, joined[-1][1])
+        else:
+            joined.append((low, high))
+    while len(joined) > MOST_BOXES:
+        gaps = [after[0] - before[1] for before, after in pairwise(joined)]
+        at = gaps.index(min(gaps))
+        joined[at : at + 2] = [(joined[at][0], joined[at + 1][1])]
+    return tuple(joined)
+
+
+def ranges_of(predicate: Bound) -> Mapping[str, tuple[Interval, ...]]:
+    """Return, by column, intervals in which the values of every matching row lie; other columns may have any value.
+
+    >>> from zonal.predicates.bound import Interval, Ranges
+    >>> a, b = Ranges("a", (Interval(1, 3),)), Ranges("b", (Interval(5, 5),))
+    >>> sorted(ranges_of(All((a, Some((b, a))))))
+    ['a']
+    """
+    return fold(predicate, _leaf_ranges, _joined_ranges)
+
+
+def _leaf_ranges(leaf: Bound) -> Mapping[str, tuple[Interval, ...]]:
+    return {leaf.column: leaf.intervals} if isinstance(leaf, Ranges) and not leaf.nan else {}
+
+
+def _joined_ranges(
+    node: All | Some, parts: Sequence[Mapping[str, tuple[Interval, ...]]]
+) -> Mapping[str, tuple[Interval, ...]]:
+    found: dict[str, tuple[Interval, ...]] = {}
+    if isinstance(node, All):
+        for part in parts:
+            for column, ranges in part.items():
+                found[column] = intersection(found[column], ranges) if column in found else ranges
+        return found
+    for column in parts[0] if parts else ():
+        if all(column in part for part in parts):
+            found[column] = union(interval for part in parts for interval in part[column])
+    return found

@@ -1,0 +1,186 @@
+"""What queries need of a table's files, counted: as `pruning` decides it, for a whole log of queries.
+
+Partition values are asked once for all files that share them, and every condition only of the files that those
+before it left. Nothing is kept per query and file, so a log of any length takes the memory of one query.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from zonal.files import Bounds, Files, Ints, LazyBounds, Snapshot
+from zonal.predicates.bound import All, Bound
+from zonal.pruning import PartitionIndex
+from zonal.skipping import Index, Mask, columns_of
+
+Amount: TypeAlias = tuple[int, int]
+"""Files, and their bytes."""
+
+_FEW = 0.25
+"""Below this share of all files, picking theirs out of a column's bounds is faster than comparing the whole column."""
+_MOST_SLICES = 1000
+"""Classes of files that are put together one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Needed:
+    """What one query needs."""
+
+    files: Ints
+    """Numbers of the files that might match; in order within a partition."""
+    bytes: int
+    in_partitions: Amount
+    """Of the partitions that might match."""
+    partitions: Ints
+    """Their numbers."""
+    by_partition: Mapping[str, Amount]
+    """What partition values skipped, by column."""
+    by_bounds: Mapping[str, Amount]
+    """What bounds skipped, by column."""
+
+
+class Tally:
+    """A snapshot's files, ready for many queries; all of them are told first."""
+
+    def __init__(self, snapshot: Snapshot, bounds: Iterable[Bound]) -> None:
+        files = snapshot.files
+        names = list(dict.fromkeys(name for bound in bounds for name in columns_of(bound)))
+        for told in (files.bounds, files.partition_bounds):
+            if isinstance(told, LazyBounds):
+                told.load(names)
+        self.index = Index(files.rows, files.bounds)
+        self._sizes = files.sizes
+        self._alike = _Alike.of(snapshot, names)
+
+    def ask(self, predicate: Bound) -> Needed:
+        """Count what the predicate keeps and what excludes the rest, exactly as `FileIndex.prune` finds it."""
+        partitions = self._alike.index.skip(predicate)
+        at = self._alike.files_of(partitions.kept)
+        inside = self._alike.amount(partitions.kept)
+        left, taken, by = self._by_bounds(predicate, at, inside)
+        return Needed(
+            files=left,
+            bytes=taken,
+            in_partitions=inside,
+            partitions=self._alike.partitions_of(partitions.kept),
+            by_partition={name: self._alike.amount(mask) for name, mask in partitions.by.items()},
+            by_bounds=by,
+        )
+
+    def _by_bounds(self, predicate: Bound, at: Ints, amount: Amount) -> tuple[Ints, int, dict[str, Amount]]:
+        """Return which of the files bounds keep, their bytes, and what each column skips of them."""
+        by: dict[str, Amount] = {}
+        taken = amount[1]
+        for part in predicate.parts if isinstance(predicate, All) else (predicate,):
+            might = self._might_match(part, at)
+            count = int(np.count_nonzero(might))
+            if count == len(at):
+                continue
+            skipped, those = len(at) - count, np.flatnonzero(might)
+            at = those if len(at) == len(self.index) else at[those]
+            left = int(self._sizes[at].sum())
+            name = " or ".join(columns_of(part)) or "the predicate"
+            before = by.get(name, (0, 0))
+            by[name] = (before[0] + skipped, before[1] + taken - left)
+            taken = left
+        return at, taken, by
+
+    def _might_match(self, part: Bound, at: Ints) -> Mask:
+        if len(at) == len(self.index):
+            return self.index.might_match(part)
+        if len(at) > _FEW * len(self.index):
+            return self.index.might_match(part)[at]
+        return self.index.might_match(part, at)
+
+
+@dataclass(frozen=True, eq=False)
+class _Alike:
+    """Files by class: those of a class have the same values of the partition columns that queries name."""
+
+    index: PartitionIndex
+    """Of one file of each class."""
+    everything: Ints
+    """All files in order."""
+    number: Ints
+    """The class of each."""
+    order: Ints
+    """The files, class by class."""
+    starts: Ints
+    """Where each class begins there, and the end."""
+    files: Ints
+    """How many each class has."""
+    bytes: Ints
+    members: Ints
+    """Pairs of a class …"""
+    partitions: Ints
+    """… and the number of a partition that has files of it."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, names: Sequence[str]) -> "_Alike":
+        files = snapshot.files
+        number = _classes(files, names)
+        order = np.argsort(number, kind="stable")
+        starts = np.searchsorted(number[order], np.arange(int(number.max(initial=-1)) + 2))
+        first = order[starts[:-1]]
+        bounds = {name: _taken(files.partition_bounds[name], first) for name in names if name in files.partition_bounds}
+        buckets = [replace(each, values=each.values[first]) for each in files.buckets]
+        width = int(files.partition.max(initial=0)) + 1
+        pairs = np.unique(number * width + files.partition)
+        return cls(
+            PartitionIndex(files.rows[first], bounds, buckets, snapshot.schema),
+            np.arange(len(files)),
+            number,
+            order,
+            starts,
+            np.diff(starts),
+            np.add.reduceat(files.sizes[order], starts[:-1]) if len(order) else np.zeros(0, np.int64),
+            pairs // width,
+            pairs % width,
+        )
+
+    def files_of(self, kept: Mask) -> Ints:
+        """Return the files of some classes."""
+        chosen = np.flatnonzero(kept)
+        if len(chosen) > min(_FEW * len(kept), _MOST_SLICES):
+            return self.everything if len(chosen) == len(kept) else np.flatnonzero(kept[self.number])
+        parts = [self.order[self.starts[each] : self.starts[each + 1]] for each in chosen.tolist()]
+        return np.concatenate(parts) if parts else self.everything[:0]
+
+    def amount(self, kept: Mask) -> Amount:
+        """Return how many files some classes have, and bytes."""
+        return int(self.files[kept].sum()), int(self.bytes[kept].sum())
+
+    def partitions_of(self, kept: Mask) -> Ints:
+        """Return the partitions that have files of some classes; some may come again."""
+        return self.partitions[kept[self.members]]
+
+
+def _classes(files: Files, names: Sequence[str]) -> Ints:
+    """Number the files so that two have the same number where partition values can't tell them apart."""
+    number = np.zeros(len(files), np.int64)
+    index = Index(files.rows, files.partition_bounds)
+    for name in names:
+        if name in files.partition_bounds:
+            column = index.column(name)
+            flags = column.all_null + 2 * (column.nulls != 0) + 4 * (column.nans != 0)
+            for told in (column.lower, column.upper, flags):
+                number = _told_apart(number, told.astype(np.int64))
+    for buckets in files.buckets:
+        if buckets.column in names:
+            number = _told_apart(number, buckets.values)
+    return number
+
+
+def _told_apart(number: Ints, told: Ints) -> Ints:
+    """Number files anew by their number and by what is told of them; both stay below the number of files."""
+    codes = np.unique(told, return_inverse=True)[1]
+    both: Ints = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
+    return both
+
+
+def _taken(bounds: Bounds, at: Ints) -> Bounds:
+    where = pa.array(at)
+    return Bounds(bounds.lower.take(where), bounds.upper.take(where), bounds.nulls[at], bounds.nans[at])
