@@ -36,3 +36,9 @@ def spark():
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_history(tmp_path_factory):
+    """No test reads or writes the history of whoever runs the tests."""
+    os.environ["ZONAL_DATABASE"] = f"sqlite:///{tmp_path_factory.mktemp('history') / 'history.db'}"

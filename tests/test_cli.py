@@ -1,14 +1,18 @@
 """The command line as a user meets it: in a process of its own."""
 
 import json
+import re
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 import zonal
+from local_runner import run_here
 from zonal.cli import main
 from zonal.report.bars import step_bar
 
@@ -31,9 +35,18 @@ def test_version_and_help():
     assert "Exit codes" in helped.stdout
 
 
+def test_an_alert_is_another_exit_code_than_a_misspelled_option(folder, tmp_path):
+    (tmp_path / "q.sql").write_text("SELECT * FROM t WHERE id >= 0;")
+    line = ["audit", folder, "--queries", tmp_path / "q.sql", "--name", "t", "--no-database", "--alert-ratio"]
+    alarmed = run(*line, "0")
+    assert alarmed.returncode == 2, alarmed.stderr
+    assert run(*line, "1").returncode == 0
+    assert run(*line, "much").returncode == 64
+
+
 def test_an_unknown_command_gets_the_nearest():
     told = run("dmo")
-    assert told.returncode == 2
+    assert told.returncode == 64, "2 is an alert of an audit"
     assert "Did you mean 'demo'?" in told.stderr
 
 
@@ -232,6 +245,88 @@ def test_mistakes_with_learned_layouts_are_explained_before_spark_starts(
     assert not (logs / "copy").exists()
 
 
+# --- pages -----------------------------------------------------------------------------------------------------------
+
+
+def run_here_instead(monkeypatch, *line):
+    """Run a command in this process, with rewrites in it, too: no Spark is started."""
+    monkeypatch.setattr("zonal.verbs.cluster.spark_runner", lambda *_: nullcontext(run_here))
+    monkeypatch.setattr(sys, "argv", ["zonal", *map(str, line)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return stopped.value.code
+
+
+@pytest.fixture
+def delta(tmp_path):
+    """Rows in no order."""
+    for start in range(8):
+        rows = pa.table({"id": [(start + 8 * at) * 7919 % 4001 for at in range(500)], "x": [start % 3] * 500})
+        write_deltalake(tmp_path / "orders<b>", rows, mode="append")
+    return tmp_path / "orders<b>"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [["show"], ["show", "--columns", "id", "--output", "json"], ["explain", "--where", "id = 77"],
+     ["cluster", "--by", "id", "--target-file-size", "4KB"]],
+    ids=["show", "show as JSON", "explain", "cluster"],
+)  # fmt: skip
+def test_a_report_is_a_page_beside_what_is_printed(delta, line, monkeypatch, capsys):
+    page = delta.parent / "page.html"
+    assert run_here_instead(monkeypatch, line[0], delta, *line[1:], "--report", page) == 0
+    assert capsys.readouterr().out.strip(), "the result is printed all the same"
+    written = page.read_text()
+    assert written.startswith("<!DOCTYPE html>")
+    assert "orders&lt;b&gt;" in written, "it names the table …"
+    assert "orders<b>" not in written, "… as text"
+
+
+def test_a_report_of_a_learned_layout_hides_what_queries_ask_for(delta, monkeypatch):
+    log, page = delta.parent / "log.sql", delta.parent / "page.html"
+    log.write_text("\n".join(f"SELECT * FROM orders WHERE id BETWEEN {low} AND {low + 13};" for low in (1234, 2345)))
+    line = ["cluster", delta, "--layout", "tree", "--queries", log, "--name", "orders", "--target-file-size", "4KB"]
+    assert run_here_instead(monkeypatch, *line, "--hide-literals", "--report", page) == 0
+    written = page.read_text()
+    assert "id &gt;= ? AND id &lt;= ?" in written or "id BETWEEN ? AND ?" in written
+    assert not {"1234", "1247", "2345", "2358"} & set(re.findall(r"\d+", visible(written)))
+
+
+def visible(page):
+    """Return a page without the scripts that are the same in all."""
+    return re.sub(r"<script(?![^>]*json)[^>]*>.*?</script>|<style>.*?</style>", "", page, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("line", [["show"], ["explain", "--where", "id = 3"], ["cluster", "--by", "id"]])
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("page.txt", "let it end in .html"),
+        ("orders<b>", "let it end in .html"),
+        ("no/page.html", "lies in a folder that doesn't exist"),
+        ("folder.html", "is a folder"),
+    ],
+)
+def test_a_page_that_cannot_be_written_is_refused_before_the_work_begins(
+    delta, line, page, message, monkeypatch, capsys
+):
+    (delta.parent / "folder.html").mkdir()
+    before = sorted(delta.rglob("*"))
+    assert run_here_instead(monkeypatch, line[0], delta, *line[1:], "--report", delta.parent / page) == 1
+    told = capsys.readouterr()
+    assert message in told.err
+    assert told.out == ""
+    assert sorted(delta.rglob("*")) == before, "nothing is rewritten"
+
+
+def test_a_plan_has_no_page(delta, monkeypatch, capsys):
+    page = delta.parent / "page.html"
+    line = ["cluster", delta, "--by", "id", "--dry-run", "--report", page]
+    assert run_here_instead(monkeypatch, *line) == 1
+    assert "--report draws the files that a rewrite made: leave it out, or --dry-run." in capsys.readouterr().err
+    assert not page.exists()
+
+
 def test_the_bar_forgets_how_long_the_last_step_was(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     with step_bar() as report:
@@ -244,5 +339,5 @@ def test_the_bar_forgets_how_long_the_last_step_was(monkeypatch, capsys):
 
 def test_advise_asks_for_a_log(folder):
     told = run("advise", folder)
-    assert told.returncode == 2
+    assert told.returncode == 64
     assert "--queries" in told.stderr

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from zonal.verbs.config import read_config
+
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
@@ -19,6 +21,9 @@ def test_every_block_runs_in_its_turn(tmp_path, monkeypatch, capsys):
     for language, code in BLOCKS:
         if language == "python":
             exec(code, names)  # noqa: S102 - our own README
+        elif language == "toml":
+            (tmp_path / "zonal.toml").write_text(code)
+            assert len(read_config(tmp_path / "zonal.toml").tables) == 2
         else:
             for command in code.splitlines():
                 run_command(command, tmp_path)
@@ -37,7 +42,7 @@ def run_command(command, folder):
 
 
 def test_every_block_is_of_a_kind_that_runs():
-    assert {language for language, _ in BLOCKS} == {"python", "sh"}
+    assert {language for language, _ in BLOCKS} == {"python", "sh", "toml"}
 
 
 def test_links_lead_somewhere():

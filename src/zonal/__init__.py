@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from zonal.spark.frame import clustered
     from zonal.tables.opening import open_table
     from zonal.verbs.advise import advise
+    from zonal.verbs.audit import audit, audit_versions
     from zonal.verbs.cluster import cluster
     from zonal.verbs.explain import explain, prune
     from zonal.verbs.read import read
@@ -28,6 +29,8 @@ __all__ = [
     "ZonalError",
     "__version__",
     "advise",
+    "audit",
+    "audit_versions",
     "cluster",
     "cluster_batch",
     "clustered",
@@ -41,6 +44,8 @@ __all__ = [
 _LATER = {
     "Logs": "zonal.workload.logs",
     "advise": "zonal.verbs.advise",
+    "audit": "zonal.verbs.audit",
+    "audit_versions": "zonal.verbs.audit",
     "cluster": "zonal.verbs.cluster",
     "clustered": "zonal.spark.frame",
     "explain": "zonal.verbs.explain",

@@ -28,6 +28,8 @@ def print_clustering(console: Console, done: Clustering) -> None:
         _line(console, "look-up", f"one {depth.column}: {before} files before, {after} now")
     if done.predicted is not None:
         _line(console, "queries", _predicted(done.predicted))
+    if done.note:
+        _line(console, "note", done.note)
     if done.conflicts:
         _line(console, "conflicts", f"{done.conflicts} with other writers; their changes are kept")
     _line(console, "time", f"{done.seconds:,.1f} s")

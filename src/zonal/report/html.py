@@ -3,7 +3,9 @@
 import math
 
 from zonal.advising.advice import Advice, Candidate, Reads
+from zonal.report.charts import figure, scripts_of
 from zonal.report.command import Given, cluster_command
+from zonal.report.filecharts import files_chart
 from zonal.report.page import (
     NOTHING,
     Html,
@@ -19,6 +21,7 @@ from zonal.report.page import (
     table,
     text,
 )
+from zonal.report.sharecharts import reads_chart
 from zonal.report.wording import (
     asked_text,
     basis,
@@ -44,12 +47,15 @@ _LONG = 600
 
 def advice_page(advice: Advice, given: Given | None = None) -> str:
     """Return the page of an advice; `given` names what the command to run is made of."""
+    files, reads = files_chart(advice.picture), reads_chart(advice.picture)
     parts = [
         element("h1", text("Advice for "), name(advice.table)),
         described((text(label), text(fact, _LONG)) for label, fact in table_facts(advice)),
         _verdict(advice, given or Given(advice.table)),
         _change(advice),
         _candidates(advice),
+        NOTHING if files is None else section("The files now", figure(files)),
+        NOTHING if reads is None else section("What each query reads now", figure(reads)),
         _regressions(advice),
         _blooms(advice),
         _warnings(advice),
@@ -57,7 +63,8 @@ def advice_page(advice: Advice, given: Given | None = None) -> str:
         section("What this rests on", listed(text(line, _LONG) for line in basis(advice))),
         element("footer", text("Made by zonal advise. Shares are of the table's bytes, over the queries' weight.")),
     ]
-    return page(f"zonal advise: {advice.table}", joined(parts))
+    charts = [chart for chart in (files, reads) if chart is not None]
+    return page(f"zonal advise: {advice.table}", joined(parts), scripts_of(charts))
 
 
 def _verdict(advice: Advice, given: Given) -> Html:

@@ -14,11 +14,17 @@ from zonal.verbs.cluster import Clustering, ClusteringPlan
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth
 
+_LEFT_OUT = frozenset({"picture"})
+"""Fields that are for eyes alone: their numbers are in the others."""
+
 Result = TypeVar("Result", Clustering, ClusteringPlan)
 
 
 def to_json(result: object) -> str:
-    """Write a result as one JSON object; layouts are texts that `cluster` takes, unknown numbers are null."""
+    """Write a result as one JSON object; layouts are texts that `cluster` takes, unknown numbers are null.
+
+    Pictures are left out.
+    """
     found = json.dumps(_plain(result), ensure_ascii=False, indent=2, allow_nan=False)
     return found.encode(errors="backslashreplace").decode()  # a name with half a character: as JSON escapes it, too
 
@@ -64,4 +70,4 @@ def _without_cuts(candidate: Candidate) -> dict[str, object]:
 
 def _fields(value: object) -> dict[str, object]:
     assert is_dataclass(value)  # noqa: S101 - results are dataclasses
-    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.name not in _LEFT_OUT}

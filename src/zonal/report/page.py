@@ -1,8 +1,11 @@
-"""The frame of a page: one file of HTML without scripts or references, and the elements that it is built of.
+"""The frame of a page: one file of HTML without references, and the elements that it is built of.
 
 What comes from tables and logs becomes `Html` through `text` alone, which escapes it, so that no name can be a tag.
+Pages with charts carry the scripts that draw them; the page's policy lets a browser run those and no other.
 """
 
+import base64
+import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,28 +20,37 @@ NOTHING = Html("")
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2126; --soft: #59636e; --paper: #fff; --panel: #f3f5f7; --line: #d5dae0;
-  --bar: #2f6fb7; --faint: #c3d6ec; --good: #1a7f4b; --warn: #8a5a00; }
+  --bar: #2f6fb7; --faint: #c3d6ec; --good: #1a7f4b; --warn: #8a5a00; --bad: #b3261e; --read: #c2570c; --old: #8b96a3; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e8ec; --soft: #9ba6b2; --paper: #14181c; --panel: #1e242a;
-  --line: #39424b; --bar: #6aa5e6; --faint: #2c4a6b; --good: #57c78b; --warn: #e0ae4d; } }
+  --line: #39424b; --bar: #6aa5e6; --faint: #2c4a6b; --good: #57c78b; --warn: #e0ae4d; --bad: #ff8a80; --read: #ff9d52;
+  --old: #77838f; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 68rem; color: var(--ink); background: var(--paper);
   font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .25rem; }
 h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
+h3 { font-size: .95rem; margin: .5rem 0 .25rem; }
 p, ul { margin: .5rem 0; }
 ul { padding-left: 1.25rem; }
 .soft, caption, footer, small { color: var(--soft); }
 .verdict { border-left: 4px solid var(--good); background: var(--panel); padding: .75rem 1rem; margin: 1rem 0; }
 .verdict.other { border-color: var(--warn); }
+.verdict.bad { border-color: var(--bad); }
 .verdict p { font-size: 1.1rem; margin: 0; }
+.verdict p + p { font-size: 1rem; margin-top: .4rem; }
+.bad-text { color: var(--bad); font-weight: 600; }
+code { font-family: ui-monospace, monospace; font-size: .9em; }
 pre { margin: .75rem 0 0; padding: .6rem .75rem; background: var(--paper); border: 1px solid var(--line);
   border-radius: 4px; white-space: pre-wrap; font: .9rem/1.45 ui-monospace, monospace; }
 table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: .35rem; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); }
-thead th { font-size: .85rem; color: var(--soft); font-weight: 600; vertical-align: bottom; }
-tbody th { font-weight: 600; }
-td.number, th.number { text-align: right; white-space: nowrap; }
+th code { font-weight: 400; }
+thead th { font-size: .85rem; color: var(--soft); font-weight: 600; vertical-align: bottom;
+  overflow-wrap: break-word; }
+tbody th { font-weight: 600; min-width: 9rem; }
+td.number, th.number { text-align: right; }
+td.number { white-space: nowrap; }
 tr.chosen > * { background: var(--panel); }
 .mark { color: var(--good); }
 small { display: block; font-weight: 400; }
@@ -46,11 +58,40 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; mar
 dt { color: var(--soft); }
 dd { margin: 0; }
 .share { display: flex; gap: .75rem; align-items: center; }
-.share > span { flex: 0 0 3.5rem; text-align: right; white-space: nowrap; }
-svg { display: block; width: 100%; min-width: 5rem; height: .8rem; }
+.share > span { flex: 0 0 3.8rem; text-align: right; white-space: nowrap; }
+.share svg { display: block; width: 100%; min-width: 5rem; height: .8rem; }
 svg .back { fill: var(--line); opacity: .45; }
 svg .bar { fill: var(--bar); }
 svg .span { stroke: var(--ink); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem; margin: 1rem 0; }
+.tiles > div { border: 1px solid var(--line); border-radius: 6px; padding: .6rem .75rem; }
+.tiles b { display: block; font-size: 1.35rem; line-height: 1.3; font-variant-numeric: tabular-nums; }
+.tiles span { color: var(--soft); font-size: .85rem; }
+figure { margin: .75rem 0 1.5rem; }
+figcaption { color: var(--soft); font-size: .9rem; max-width: 60rem; }
+figcaption p { margin: .25rem 0; }
+.controls { display: none; flex-wrap: wrap; gap: .5rem 1rem; margin: .5rem 0; }
+.scripted .controls { display: flex; }
+.controls label { display: flex; flex-direction: column; flex: 1 1 9rem; min-width: 0; font-size: .85rem;
+  color: var(--soft); }
+.controls label:first-child:last-child { max-width: 20rem; }
+.controls label:last-child:nth-child(3) { flex: 3 1 18rem; }
+.controls select { font: inherit; font-size: .95rem; color: var(--ink); background: var(--paper); padding: .35rem .4rem;
+  border: 1px solid var(--line); border-radius: 4px; width: 100%; max-width: 100%; text-overflow: ellipsis; }
+.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: .5rem 0; font-size: .85rem; color: var(--soft); }
+.legend > span { display: inline-flex; align-items: center; gap: .4rem; }
+.swatch { width: .9rem; height: .9rem; border-radius: 2px; border: 1.5px solid; flex: none; }
+.swatch.file { color: var(--bar); background: color-mix(in srgb, var(--bar) 25%, transparent); }
+.swatch.read { color: var(--read); background: color-mix(in srgb, var(--read) 35%, transparent); }
+.swatch.asked { color: var(--ink); border-style: dashed; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: .5rem 1.5rem; }
+.field { min-width: 0; }
+.plot { min-height: 8rem; }
+.said { margin: 0; min-height: 1.5em; font-variant-numeric: tabular-nums; }
+.said:empty { display: none; }
+details { margin: .5rem 0; }
+summary { cursor: pointer; color: var(--soft); font-size: .9rem; }
+.scroll { max-height: 30rem; overflow: auto; }
 footer { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .5rem; font-size: .85rem; }
 @media (max-width: 44rem) {
   thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
@@ -65,27 +106,62 @@ footer { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .5r
   td .share { width: 12rem; }
   td.number { text-align: right; white-space: normal; }
 }
+@page { margin: 15mm; }
 @media print {
-  :root { --ink: #000; --soft: #444; --paper: #fff; --panel: #f3f5f7; --line: #bbb; --bar: #2f6fb7; }
+  :root { --ink: #000; --soft: #444; --paper: #fff; --panel: #f3f5f7; --line: #bbb; --bar: #2f6fb7;
+    --good: #1a7f4b; --warn: #8a5a00; --bad: #b3261e; --read: #c2570c; --old: #8b96a3; }
   body { font-size: 11pt; max-width: none; padding: 0; }
-  tr, pre, .verdict { break-inside: avoid; }
-  h2 { break-after: avoid; }
-  svg, .verdict, tr.chosen > * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  tr, pre, .verdict, .tiles, figure, figcaption { break-inside: avoid; }
+  h2, h3, .controls, .legend { break-after: avoid; }
+  details:not([open]) { display: none; }
+  .controls select { appearance: none; border: 0; padding: 0; }
+  .plots { grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: .5rem; }
+  .scroll { max-height: none; overflow: visible; }
+  svg, .swatch, .plot, .verdict, tr.chosen > * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_POLICY = "default-src 'none'; {scripts}style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def page(title: str, content: Html) -> str:
-    """Return a whole page, which loads nothing and runs nothing."""
+@dataclass(frozen=True)
+class Scripts:
+    """What draws a page's charts: scripts in their order, and the data that they find under its id."""
+
+    sources: Sequence[str]
+    data_id: str
+    data: str
+    """JSON without markup."""
+
+
+def page(title: str, content: Html, scripts: Scripts | None = None) -> str:
+    """Return a whole page, which loads nothing, and runs nothing but its own `scripts`."""
+    sources = () if scripts is None else tuple(map(_harmless, scripts.sources))
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in sources)
+    policy = _POLICY.format(scripts=f"script-src {hashes}; " if hashes else "")
+    data = "" if scripts is None else _data(scripts)
+    run = "".join(f"<script>{source}</script>\n" for source in sources)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<main>\n{content}\n</main>\n</body>\n</html>\n"
+        f"<body>\n<main>\n{content}\n</main>\n{data}{run}</body>\n</html>\n"
     )
+
+
+def _data(scripts: Scripts) -> str:
+    if any(mark in scripts.data for mark in "<>"):
+        raise ValueError("the data of a page holds markup")
+    return f'<script type="application/json" id="{scripts.data_id}">{scripts.data}</script>\n'
+
+
+def _harmless(source: str) -> str:
+    """Return a script as a browser reads it, which is what its hash is made of; it must not end its own element."""
+    found = source.replace("\r\n", "\n").replace("\r", "\n")
+    if any(mark in found.casefold() for mark in ("</script", "<script", "<!--", "\0")):
+        raise ValueError("a script of a page would end or hide its own element")
+    return found
 
 
 def text(value: str, limit: int = MOST_CHARACTERS) -> Html:
@@ -177,6 +253,17 @@ def bar(value: float, low: float, high: float, most: float) -> Html:
         f'<rect class="bar" width="{start:.2f}" height="10"></rect>'
         f'<path class="span" d="M{from_:.2f} 5H{to:.2f}M{from_:.2f} 2V8M{to:.2f} 2V8" fill="none"></path></svg>'
     )
+
+
+def share_bar(value: float, words: str, note: str = "") -> Html:
+    """Write a share as text with a bar from 0 to 1 beside it, and a note below."""
+    drawn = Html(
+        '<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+        '<rect class="back" width="100" height="10"></rect>'
+        f'<rect class="bar" width="{100 * _part(value, 1.0):.2f}" height="10"></rect></svg>'
+    )
+    found = element("span", element("span", text(words)), drawn, class_="share")
+    return joined([found, element("small", text(note))]) if note else found
 
 
 def _part(number: float, most: float) -> float:

@@ -10,22 +10,23 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from zonal.advising.advice import Advice, Prices
-from zonal.advising.asked import Asked, Fit, bind_queries, chosen_queries, filter_weights, halves, named_columns
+from zonal.advising.asked import Asked, Fit, bind_queries, chosen_queries, filter_weights, named_columns
 from zonal.advising.concluding import Terms, conclude, nothing_known, terms_of
-from zonal.advising.decidable import decidable, float_columns
 from zonal.advising.ground import Ground
-from zonal.boxes import boxes_of, code
 from zonal.columns import leaves
 from zonal.errors import TableError, ZonalError
 from zonal.files import Snapshot
 from zonal.layout import DEFAULT_FILE_BYTES
+from zonal.picture import Picture
 from zonal.simulate.parameters import has_parameters
-from zonal.simulate.standing import Standing, standing
-from zonal.simulate.trial import MAX_COLUMNS, Shares, Trial
+from zonal.simulate.standing import standing
+from zonal.simulate.trial import MAX_COLUMNS, Shares
 from zonal.sizes import parse_size
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.tables.table import Table, is_readable
-from zonal.verbs.looking import Looked, fit_columns, limits_of, look_at, row_group_shares
+from zonal.verbs.drawing import compared
+from zonal.verbs.looking import fit_columns, look_at
+from zonal.verbs.trying import ground_of
 from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
 
@@ -55,6 +56,7 @@ def advise(
     hide_literals: bool = False,
     sample_rows: int = SAMPLE_ROWS,
     seed: int = 0,
+    picture: bool = False,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
@@ -66,6 +68,7 @@ def advise(
     are dollars a TB scanned, a core-hour, and a GB stored for a month; `per_day` are scans of the table a day, by
     default as many as the log has in its time. Layouts are chosen with one half of the queries and measured with the
     other. Nothing is written and no Spark started; some row groups are read. The same arguments give the same advice.
+    `picture` draws the files with the heaviest queries, for a page or a notebook.
     """
     began = time.monotonic()
     _check(scan_price, core_hour_price, storage_price, keep_days, per_day, sample_rows)
@@ -88,7 +91,8 @@ def advise(
         seed=seed,
         progress=tell,
     )
-    return replace(request.advice(), seconds=time.monotonic() - began)
+    advice = request.advice(picture=picture)
+    return replace(advice, seconds=time.monotonic() - began)
 
 
 def request_of(
@@ -162,13 +166,18 @@ class Request:
     seed: int
     tell: Progress
 
-    def advice(self) -> Advice:
+    def advice(self, *, picture: bool = False) -> Advice:
         """Return the advice; a table or a workload that tells nothing gets one that says so."""
         ground = self.ground()
         if isinstance(ground, str):
             return nothing_known(self.snapshot, self.terms, self.target, ground)
         self.tell("trying layouts", 0, 0)
-        return conclude(ground, self.terms)
+        found = conclude(ground, self.terms)
+        return replace(found, picture=self._drawn(ground)) if picture else found
+
+    def _drawn(self, ground: Ground) -> Picture | None:
+        """Draw the files over the columns that queries filter, then those of the layout."""
+        return compared(self.snapshot, self.snapshot, (), ground.asked, hide=self.terms.hide)
 
     def ground(self) -> Ground | str:
         """Read what candidates are tried on, or return why that can't be."""
@@ -194,7 +203,17 @@ class Request:
         if any(has_parameters(query.predicate) for query in asked.queries):
             asked, fit = self._bound(chosen, runs, looked.rows.data)
             stands = standing(snapshot, asked.bounds, asked.weights)
-        return self._tried_on(names, asked, replace(fit, left_out=left_out), stands, looked)
+        return ground_of(
+            self.table,
+            snapshot,
+            names,
+            asked,
+            replace(fit, left_out=left_out),
+            stands,
+            looked,
+            target_file_bytes=self.target,
+            seed=self.seed,
+        )
 
     def _problem(self) -> str:
         if not self.workload.queries:
@@ -205,39 +224,6 @@ class Request:
 
     def _bound(self, workload: Workload, runs: Shares, data: pa.Table | None) -> tuple[Asked, Fit]:
         return bind_queries(workload, runs, self.snapshot.schema, data=data, timezone=self.timezone, seed=self.seed)
-
-    def _tried_on(self, names: Sequence[str], asked: Asked, fit: Fit, stands: Standing, looked: Looked) -> Ground:
-        snapshot = self.snapshot
-        learn, held = halves(asked, self.seed)
-        coded = code(looked.rows.data, names, limits_of(snapshot, names))
-        floats = float_columns(snapshot, names)
-        decided = tuple(decidable(bound, floats) for bound in asked.bounds)
-        sample = Trial(
-            looked.rows,
-            coded,
-            boxes_of(decided, coded),
-            asked.weights,
-            looked.partition_rows,
-            looked.row_bytes,
-            stands.in_partition if snapshot.partitioning else None,
-        )
-        filtered = filter_weights(asked)[0]
-        return Ground(
-            snapshot=snapshot,
-            asked=asked,
-            decided=decided,
-            fit=fit,
-            standing=stands,
-            groups_today=row_group_shares(self.table, snapshot, names, asked.bounds, stands.current.shares),
-            sample=sample,
-            learn=learn,
-            held=held,
-            columns=tuple(name for name in filtered if name in names and name not in snapshot.partitioning),
-            target_file_bytes=self.target,
-            rows=looked.table_rows,
-            row_seconds=looked.row_seconds,
-            seed=self.seed,
-        )
 
 
 def sampled_columns(snapshot: Snapshot, named: Sequence[str]) -> list[str]:

@@ -4,33 +4,33 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zonal.choosing import choose, in_commits, still_there
+from zonal.choosing import still_there
 from zonal.depth import depth_of
-from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, quoted
+from zonal.display import Shown
+from zonal.errors import LayoutError, TableError, ZonalError, quoted
 from zonal.files import Ints, Snapshot
-from zonal.layout import CURVES, Layout
-from zonal.predicates.bind import bind as bind_predicate
-from zonal.predicates.bound import Bound
+from zonal.history.records import HistoryError
+from zonal.layout import Layout
+from zonal.picture import Picture
 from zonal.ranks import bind
 from zonal.sampling import OVERHEAD, plan
-from zonal.sizes import parse_size
-from zonal.sql.where import parse_where
 from zonal.tables.opening import open_destination, open_table, read_snapshot
-from zonal.tables.table import Rewritable, Table, is_readable, is_rewritable
+from zonal.tables.table import Table, is_readable
+from zonal.verbs.checking import Job, chosen_layout, rewritable, size_of
 from zonal.verbs.copying import plan_copy, run_copy
+from zonal.verbs.drawing import compared
 from zonal.verbs.learning import LEARNED, Learned, Predicted, Queries, learn
-from zonal.verbs.rewriting import Done, Rewriter, Runner, new_run, physical, refuse_filters
+from zonal.verbs.recording import Database, opened, run_record
+from zonal.verbs.rewriting import Done, Rewriter, Runner, new_run, physical
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-DEFAULT_KIND = "zorder"
 
 START_SECONDS = 5.0
 """What starting Spark takes, about."""
@@ -76,7 +76,7 @@ class KeyDepth:
 
 
 @dataclass(frozen=True)
-class Clustering:
+class Clustering(Shown):
     """What a rewrite did."""
 
     table: str
@@ -98,11 +98,15 @@ class Clustering:
     predicted: Predicted | None = None
     """Where the layout was learned from queries: what they read."""
     note: str = ""
-    """Why nothing was done, where queries say so."""
+    """Why nothing was done, where queries say so, or why the run isn't in the history."""
+    picture: Picture | None = field(default=None, repr=False, compare=False)
+    """The files before and after as rectangles, where it was asked for."""
+    location: str = ""
+    """Where the table lies."""
 
 
 @dataclass(frozen=True)
-class ClusteringPlan:
+class ClusteringPlan(Shown):
     """What a rewrite would do."""
 
     table: str
@@ -144,6 +148,9 @@ def cluster(
     remote: str | None = None,
     conf: Mapping[str, str] | None = None,
     runner: Runner | None = None,
+    picture: bool = False,
+    hide_literals: bool = False,
+    database: Database = None,
     progress: Progress | None = None,
 ) -> Clustering:
     """Rewrite the files that aren't in the layout yet, so that queries on its columns skip most of them.
@@ -154,13 +161,16 @@ def cluster(
     might match, `full` rewrites files in the layout, too, `into` leaves the table as it is and writes a copy
     (`delta:…`, `parquet:…`, `iceberg:…`), `max_bytes` bounds the run, and `commit_every` commits after about so many
     bytes; sizes are numbers of bytes or texts such as `64MB`. `runner` runs the work elsewhere than on Spark.
+    `picture` draws the files before and after, for a page or a notebook; with `hide_literals` it doesn't show values
+    that queries compare with. The run is added to the history in `database`, with what was predicted and what came out.
     """
-    began = time.monotonic()
+    account = _Account(time.monotonic(), picture, hide_literals, database)
+    account.check()
     report = progress or _silent
     named = Names(catalog, storage_options)
     source = named.opened(table)
     report(Step("reading the table's metadata"))
-    file_bytes = _size(target_file_size, "target_file_size")
+    file_bytes = size_of(target_file_size, "target_file_size")
     if into is not None and (where is not None or full or max_bytes is not None or commit_every is not None):
         raise ZonalError("--into copies the whole table at once: leave out where, full, max_bytes, commit_every.")
     snapshot = read_snapshot(source)
@@ -168,13 +178,13 @@ def cluster(
         rewritable(source, snapshot)
     learned = _learned(source, snapshot, by, layout, file_bytes, queries, report)
     if learned is not None and learned.layout is None:
-        return _left(snapshot, learned, began)
+        return _left(snapshot, learned, account)
     layout = layout if learned is None else learned.layout
     running = nullcontext(runner) if runner is not None else spark_runner(spark, master, remote, conf)
     if into is not None:
-        return _copied(source, snapshot, by, layout, file_bytes, into, named, running, report, began, learned)
-    job = _Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
-    groups = job.groups(_size(commit_every, "commit_every"))
+        return _copied(source, snapshot, by, layout, file_bytes, into, named, running, report, account, learned)
+    job = Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
+    groups = job.groups(size_of(commit_every, "commit_every"))
     run = new_run()
     done, after = Done(), job.snapshot
     if groups:
@@ -188,7 +198,7 @@ def cluster(
                 done += rewriter.rewrite(snapshot, files, number)
         report(Step("reading the table's metadata"))
         after = job.table.newest().snapshot()
-    return _result(job.snapshot, after, job.layout, run, done, began, learned)
+    return account.remembered(_result(job.snapshot, after, job.layout, run, done, account, learned))
 
 
 def _learned(
@@ -216,14 +226,51 @@ def _learned(
     return learn(str(layout), source, snapshot, queries, target_file_bytes=file_bytes, progress=tell)
 
 
-def _left(snapshot: Snapshot, learned: Learned, began: float) -> Clustering:
+@dataclass(frozen=True)
+class _Account:
+    """When a run began, and what it is to tell in the end."""
+
+    began: float
+    picture: bool
+    hide: bool
+    database: Database
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def check(self) -> None:
+        """Refuse a history that can't be opened before any work starts."""
+        with opened(self.database):
+            pass
+
+    def remembered(self, done: Clustering) -> Clustering:
+        """Add a run to the history; what is committed stays done where that fails, and a note says so."""
+        try:
+            with opened(self.database) as history:
+                if history is not None and done.versions:
+                    history.add_run(run_record(done))
+        except HistoryError as error:
+            return replace(done, note=f"The run isn't in the history. {error}")
+        return done
+
+    def drawn(
+        self, before: Snapshot, after: Snapshot, columns: Sequence[str], learned: Learned | None
+    ) -> Picture | None:
+        if not self.picture:
+            return None
+        return compared(before, after, columns, None if learned is None else learned.asked, hide=self.hide)
+
+
+def _left(snapshot: Snapshot, learned: Learned, account: _Account) -> Clustering:
     """Return the result of a run that leaves the table as it is, because its queries say so."""
     found = "" if snapshot.layout is None else str(snapshot.layout)
     files = len(snapshot.files)
     return Clustering(
         snapshot.name, snapshot.format, found, run="", versions=(), rows=0, removed_files=0, removed_bytes=0,
         added_files=0, added_bytes=0, files_before=files, files_after=files, depths=(), conflicts=0,
-        seconds=time.monotonic() - began, note=learned.reason,
+        seconds=account.seconds, note=learned.reason, picture=account.drawn(snapshot, snapshot, (), learned),
+        location=snapshot.location,
     )  # fmt: skip
 
 
@@ -237,7 +284,7 @@ def _copied(
     named: Names,
     running: AbstractContextManager[Runner],
     report: Progress,
-    began: float,
+    account: _Account,
     learned: Learned | None,
 ) -> Clustering:
     if not is_readable(source):
@@ -251,14 +298,21 @@ def _copied(
     told = partial(_tell, report, _sized(snapshot, np.arange(len(snapshot.files)), 1, 1))
     with running as run_steps:
         done = run_copy(copy, destination, run_steps, told)
-    return _result(snapshot, named.opened(into).snapshot(), chosen, run, done, began, learned)
+    return account.remembered(_result(snapshot, named.opened(into).snapshot(), chosen, run, done, account, learned))
 
 
 def _result(
-    before: Snapshot, after: Snapshot, layout: Layout, run: str, done: Done, began: float, learned: Learned | None
+    before: Snapshot,
+    after: Snapshot,
+    layout: Layout,
+    run: str,
+    done: Done,
+    account: _Account,
+    learned: Learned | None,
 ) -> Clustering:
     return Clustering(
         table=after.name,
+        location=after.location,
         format=after.format,
         layout=str(layout),
         run=run,
@@ -272,8 +326,9 @@ def _result(
         files_after=len(after.files),
         depths=tuple(depths(before, after, layout)),
         conflicts=done.conflicts,
-        seconds=time.monotonic() - began,
+        seconds=account.seconds,
         predicted=None if learned is None else learned.held_against(after),
+        picture=account.drawn(before, after, layout.columns, learned),
     )
 
 
@@ -308,14 +363,14 @@ def plan_clustering(
     source = Names(catalog, storage_options).opened(table)
     snapshot = read_snapshot(source)
     rewritable(source, snapshot)
-    file_bytes = _size(target_file_size, "target_file_size")
+    file_bytes = size_of(target_file_size, "target_file_size")
     learned = _learned(source, snapshot, by, layout, file_bytes, queries, _silent)
     if learned is not None and learned.layout is None:
         found = "" if snapshot.layout is None else str(snapshot.layout)
         return ClusteringPlan(snapshot.name, snapshot.format, found, 0, 0, 0, 0, 0, 0, 0, 0.0, note=learned.reason)
     layout = layout if learned is None else learned.layout
-    job = _Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
-    groups = [still_there(job.snapshot, paths) for paths in job.groups(_size(commit_every, "commit_every"))]
+    job = Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
+    groups = [still_there(job.snapshot, paths) for paths in job.groups(size_of(commit_every, "commit_every"))]
     rows = new_files = 0
     new_bytes, seconds = 0.0, START_SECONDS if groups else 0.0
     writing = job.table.writing(job.snapshot, layout=job.layout, run=new_run())
@@ -344,91 +399,6 @@ def plan_clustering(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """A checked request: everything that can be refused has been, and nothing is written yet."""
-
-    table: Rewritable
-    snapshot: Snapshot
-    layout: Layout
-    where: "Bound | None"
-    full: bool
-    most_bytes: int | None
-
-    @classmethod
-    def of(
-        cls,
-        source: Table,
-        snapshot: Snapshot,
-        by: str | Sequence[str] | None,
-        layout: str | Layout | None,
-        file_bytes: int | None,
-        *,
-        where: str | None,
-        full: bool,
-        max_bytes: int | str | None,
-    ) -> "_Job":
-        chosen = chosen_layout(snapshot, by, layout, file_bytes)
-        refuse(snapshot, chosen)
-        table = rewritable(source, snapshot)
-        refuse_filters(table.writing(snapshot, layout=chosen, run=new_run()))
-        bound = None if where is None else bind_predicate(parse_where(where), snapshot.schema)
-        return cls(table, snapshot, chosen, bound, full, _size(max_bytes, "max_bytes"))
-
-    def choose(self, snapshot: Snapshot) -> Ints:
-        return choose(snapshot, self.layout, where=self.where, full=self.full)
-
-    def groups(self, every: int | None) -> list[list[str]]:
-        """Return the paths of the files of each commit."""
-        files = choose(self.snapshot, self.layout, where=self.where, full=self.full, most_bytes=self.most_bytes)
-        commits = in_commits(self.snapshot, files, self.layout, every)
-        return [self.snapshot.files.paths.take(commit).to_pylist() for commit in commits]
-
-
-def chosen_layout(
-    snapshot: Snapshot, by: str | Sequence[str] | None, layout: str | Layout | None, file_bytes: int | None
-) -> Layout:
-    """Return the layout that is asked for, else the one that the table records."""
-    if by is None and layout is None:
-        if snapshot.layout is None:
-            raise LayoutError(
-                f"{quoted(snapshot.name, limit=200)} records no layout: say which columns, as in --by ts,payload_id."
-            )
-        found = snapshot.layout
-    elif by is not None:
-        if isinstance(layout, Layout) or "(" in (layout or ""):
-            raise LayoutError(f"The layout {layout} names its columns already: leave out by={by!r}.")
-        found = Layout(layout or DEFAULT_KIND, (by,) if isinstance(by, str) else tuple(by))
-    elif isinstance(layout, Layout):
-        found = layout
-    else:
-        if layout in CURVES:
-            raise LayoutError(
-                f"Say which columns to cluster by: --by ts,payload_id, or --layout '{layout}(ts, payload_id)'."
-            )
-        found = Layout.parse(str(layout))
-    return found if file_bytes is None else replace(found, target_file_bytes=file_bytes)
-
-
-def rewritable(source: Table, snapshot: Snapshot) -> Rewritable:
-    """Return the table, or raise an error where its files must not be replaced."""
-    if snapshot.blockers or not is_rewritable(source):
-        reasons = " ".join(snapshot.blockers)
-        raise TableError(f"{quoted(snapshot.name, limit=300)} can't be rewritten: {reasons}")
-    return source
-
-
-def refuse(snapshot: Snapshot, layout: Layout) -> None:
-    """Raise an error for columns that don't exist, have no order, or are the same in a whole partition."""
-    bind(snapshot.schema, [*layout.columns, *layout.bloom_columns])
-    constant = [name for name in layout.columns if name in snapshot.partitioning]
-    if constant:
-        raise ColumnError(
-            f"{quoted(constant[0])} partitions {quoted(snapshot.name, limit=200)}: it has one value in each partition, "
-            "and rows stay in theirs. Leave it out."
-        )
-
-
 def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDepth]:
     """Compare how well each key column skips."""
     for name in layout.columns:
@@ -440,14 +410,6 @@ def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDep
 def _lookup(snapshot: Snapshot, name: str) -> float | None:
     bounds = snapshot.files.bounds.get(name)
     return None if bounds is None else depth_of(name, bounds, snapshot.files.rows).lookup_files
-
-
-def _size(value: int | str | None, name: str) -> int | None:
-    if value is None or isinstance(value, str):
-        return None if value is None else parse_size(value)
-    if value < 1:
-        raise ZonalError(f"{name}={value} is not a positive number of bytes.")
-    return value
 
 
 # --- Spark -----------------------------------------------------------------------------------------------------------

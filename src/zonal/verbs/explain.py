@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
 
 from zonal.columns import find, leaf_type
+from zonal.display import Shown
 from zonal.errors import PredicateError, TableError
 from zonal.files import UNKNOWN, Bounds, Ints, Snapshot
 from zonal.parquet.bloom import bloom_might_contain
 from zonal.parquet.footer import Footer, read_footer, row_group_bounds
 from zonal.parquet.pages import Pages, page_bounds
+from zonal.picture import Picture
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Bound, Ranges, leaves_of
 from zonal.pruning import FileIndex, points_of
@@ -22,6 +24,7 @@ from zonal.sql.where import parse_query, parse_where
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.tables.parquetfolder import ParquetTable, Progress
 from zonal.tables.table import Table
+from zonal.verbs.drawing import drawn
 
 FOOTERS = 1000
 """Footers that are read without being asked for: beyond this many files, `explain` stops at the files."""
@@ -54,7 +57,7 @@ class ReadFile:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """What a query reads of a table."""
 
     table: str
@@ -68,6 +71,8 @@ class Explanation:
     """Parts of the predicate that no statistics help with, and why."""
     files: tuple[ReadFile, ...]
     notes: tuple[str, ...]
+    picture: Picture | None = field(default=None, repr=False, compare=False)
+    """The files as rectangles and the query as a box, where it was asked for."""
 
     @property
     def share_of_bytes(self) -> float:
@@ -86,13 +91,14 @@ def explain(
     timezone: str = "UTC",
     footers: bool | None = None,
     bloom: bool = False,
+    picture: bool = False,
     progress: Progress | None = None,
 ) -> Explanation:
     """Tell what a condition (`where`) or a whole query (`sql`) reads.
 
     `footers` looks into the kept files for row groups and pages (by default up to a thousand files), `bloom` also asks
     their Bloom filters. `read_as` is the table's name in a query that reads several. `now` and `timezone` are what
-    `current_date` and times without a zone mean.
+    `current_date` and times without a zone mean. `picture` draws files and query, for a page or a notebook.
     """
     if (where is None) == (sql is None):
         raise PredicateError("Give either a condition (where) or a query (sql).")
@@ -103,7 +109,14 @@ def explain(
         predicate = parse_query(str(sql), dialect=dialect, now=now, timezone=timezone, table=read_as)
     snapshot = read_snapshot(source, progress)
     bound = bind(predicate, snapshot.schema, dialect=dialect, timezone=timezone)
-    return _Explained(source, snapshot, bound, where or str(sql)).result(footers, bloom, progress)
+    found = _Explained(source, snapshot, bound, where or str(sql)).result(footers, bloom, progress)
+    return replace(found, picture=_drawn(snapshot, bound, found.predicate)) if picture else found
+
+
+def _drawn(snapshot: Snapshot, bound: Bound, text: str) -> Picture | None:
+    """Draw the files over the columns of the query, then those of the layout."""
+    columns = [*columns_of(bound), *(snapshot.layout.columns if snapshot.layout else ())]
+    return drawn([("now", snapshot)], columns, [(text, bound, 1.0)])
 
 
 def prune(table: Table | str, *, where: str, dialect: str | None = None, timezone: str = "UTC") -> list[str]:

@@ -1,18 +1,21 @@
 """`show`: the health of a table's layout, from its metadata alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
 
 from zonal.columns import leaves
 from zonal.depth import Depth, depth_of
+from zonal.display import Shown
 from zonal.errors import ColumnError, quoted, suggestion
 from zonal.files import UNKNOWN, LazyBounds, Snapshot
+from zonal.picture import Picture
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.tables.parquetfolder import Progress
 from zonal.tables.table import Table
+from zonal.verbs.drawing import drawn
 
 DEFAULT_COLUMNS = 12
 
@@ -34,7 +37,7 @@ class ColumnHealth:
 
 
 @dataclass(frozen=True)
-class TableHealth:
+class TableHealth(Shown):
     """What `show` found."""
 
     name: str
@@ -57,19 +60,28 @@ class TableHealth:
     columns_left_out: int
     blockers: tuple[str, ...]
     problems: tuple[str, ...]
+    picture: Picture | None = field(default=None, repr=False, compare=False)
+    """The files as rectangles over these columns, where it was asked for."""
 
 
-def show(table: Table | str, *, columns: Sequence[str] | None = None, progress: Progress | None = None) -> TableHealth:
+def show(
+    table: Table | str,
+    *,
+    columns: Sequence[str] | None = None,
+    picture: bool = False,
+    progress: Progress | None = None,
+) -> TableHealth:
     """Measure a table: its files, and how well each column skips.
 
     Without `columns`, those of the recorded layout come first, then others that have bounds, a dozen in all.
+    `picture` draws the files over these columns, for a page or a notebook.
     """
     source = open_table(table) if isinstance(table, str) else table
-    return health_of(read_snapshot(source, progress), columns)
+    return health_of(read_snapshot(source, progress), columns, picture=picture)
 
 
-def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None) -> TableHealth:
-    """Measure a snapshot."""
+def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None, *, picture: bool = False) -> TableHealth:
+    """Measure a snapshot, and draw it on request."""
     files = snapshot.files
     known = list(dict.fromkeys([*files.partition_bounds, *files.bounds]))
     names = _chosen(snapshot, known, columns)
@@ -98,6 +110,7 @@ def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None) -> Table
         columns_left_out=0 if columns is not None else len(known) - len(names),
         blockers=snapshot.blockers,
         problems=snapshot.problems,
+        picture=drawn([("now", snapshot)], names) if picture else None,
     )
 
 

@@ -1,0 +1,6 @@
+"""`python -m zonal.cli`."""
+
+from zonal.cli.app import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""`zonal advise`."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from zonal.cli.options import (
+    LOGS,
+    Catalog,
+    LogCap,
+    LogDialect,
+    LogHalfLife,
+    LogNames,
+    LogTimezone,
+    LogViews,
+    Output,
+    OutputAs,
+    ReportTo,
+    Storage,
+    TableName,
+    check_report,
+    pairs,
+    views_in,
+    write_report,
+)
+from zonal.report.bars import step_bar
+
+
+def advise(
+    table: TableName,
+    queries: Annotated[list[str], typer.Option("--queries", metavar="LOG", help=LOGS, show_default=False)],
+    name: LogNames = None,
+    dialect: LogDialect = None,
+    timezone: LogTimezone = "UTC",
+    view: LogViews = None,
+    target_file_size: Annotated[
+        str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="128MiB")
+    ] = None,
+    half_life: LogHalfLife = None,
+    cap: LogCap = 0.2,
+    scan_price: Annotated[float, typer.Option(metavar="DOLLARS", help="Price of a TB that queries read.")] = 5.0,
+    core_hour_price: Annotated[float, typer.Option(metavar="DOLLARS", help="Price of a core-hour.")] = 0.05,
+    storage_price: Annotated[float, typer.Option(metavar="DOLLARS", help="Price of a GB stored for a month.")] = 0.023,
+    keep_days: Annotated[float, typer.Option(metavar="DAYS", help="Days for which replaced files are kept.")] = 7.0,
+    per_day: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="Scans of the table a day.", show_default="as in the logs")
+    ] = None,
+    hide_literals: Annotated[
+        bool, typer.Option("--hide-literals", help="Print no values that queries compare with.")
+    ] = False,
+    sample_rows: Annotated[int, typer.Option(metavar="NUMBER", help="Rows to look at.")] = 60_000,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    catalog: Catalog = None,
+    storage_option: Storage = None,
+    output: OutputAs = Output.text,
+    report: ReportTo = None,
+) -> None:
+    """Say which layout lets the queries of a log read least, what it costs, and whether it is worth it."""
+    from zonal.report.advice import print_advice  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.command import Given  # noqa: PLC0415
+    from zonal.report.html import advice_page  # noqa: PLC0415
+    from zonal.report.jsonform import to_json  # noqa: PLC0415
+    from zonal.verbs.advise import advise as learn  # noqa: PLC0415
+    from zonal.workload.logs import Logs  # noqa: PLC0415
+
+    check_report(report)
+    logs = Logs(queries, name or (), dialect, timezone, views_in(view), half_life, cap)
+    options = pairs("--storage-option", storage_option)
+    with step_bar() as progress:
+        advice = learn(
+            table, queries=logs, target_file_size=target_file_size, scan_price=scan_price,
+            core_hour_price=core_hour_price, storage_price=storage_price, keep_days=keep_days, per_day=per_day,
+            hide_literals=hide_literals, sample_rows=sample_rows, seed=seed, catalog=catalog, storage_options=options,
+            picture=report is not None, progress=progress,
+        )  # fmt: skip
+    given = Given(table, logs, tuple(view or ()), catalog, tuple(options))
+    if report is not None:
+        write_report(report, advice_page(advice, given))
+    typer.echo(to_json(advice)) if output is Output.json else print_advice(Console(), advice, given)
+    if advice.verdict == "unknown":
+        raise typer.Exit(1)

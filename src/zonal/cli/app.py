@@ -1,0 +1,60 @@
+"""The command line: `zonal VERB …`. Verbs live in their own modules; here they get their options and their errors."""
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from zonal import __version__
+from zonal.cli.advise import advise
+from zonal.cli.audit import ALERT, FAILED, audit
+from zonal.cli.cluster import cluster
+from zonal.cli.demo import demo
+from zonal.cli.looking import explain, show
+from zonal.errors import ZonalError
+
+MISUSED = 64
+
+app = typer.Typer(
+    name="zonal",
+    help="Make lakehouse tables skippable: cluster Iceberg, Delta and Parquet data over many columns at once.",
+    epilog="Exit codes: 0 done, 1 an error that the message explains, 2 an audit with an alert, 64 a command that "
+    "can't be understood.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"zonal {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def zonal(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Make lakehouse tables skippable: cluster Iceberg, Delta and Parquet data over many columns at once."""
+
+
+for command in (demo, show, explain, advise, cluster, audit):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line; a `ZonalError` becomes a message and exit code 1."""
+    try:
+        app()
+    except SystemExit as stop:
+        # An alert and a misspelled option both end with 2 in here: only the first is raised by a command.
+        if stop.code == ALERT and not isinstance(stop.__context__, typer.Exit):
+            sys.exit(MISUSED)
+        raise
+    except ZonalError as error:
+        Console(stderr=True).print(f"Error: {error}", style="bold red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(FAILED)

@@ -1,0 +1,291 @@
+"""`zonal audit`."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from zonal.cli.options import (
+    LOGS,
+    Catalog,
+    DatabaseUrl,
+    LogCap,
+    LogDialect,
+    LogHalfLife,
+    LogNames,
+    LogTimezone,
+    LogViews,
+    NoDatabase,
+    ReportTo,
+    Storage,
+    check_report,
+    opened,
+    pairs,
+    views_in,
+    warn,
+    write_report,
+)
+from zonal.cli.options import history as kept_in
+from zonal.errors import ZonalError
+from zonal.report.bars import step_bar
+
+if TYPE_CHECKING:
+    from zonal.auditing.audit import Audit
+    from zonal.history.store import History
+    from zonal.tables.table import Table
+    from zonal.verbs.audit import Auditor
+    from zonal.verbs.config import TableConfig
+    from zonal.verbs.replaying import Auditing
+    from zonal.workload.logs import Logs
+
+FAILED, ALERT = 1, 2
+
+
+class AuditOutput(str, Enum):
+    """What audits are printed as."""
+
+    text = "text"
+    json = "json"
+    prometheus = "prometheus"
+
+
+def audit(
+    table: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TABLE", help="A table, named as for `show`; or many of them, by --config.", show_default=False
+        ),
+    ] = None,
+    queries: Annotated[
+        list[str] | None, typer.Option("--queries", metavar="LOG", help=LOGS, show_default=False)
+    ] = None,
+    name: LogNames = None,
+    dialect: LogDialect = None,
+    timezone: LogTimezone = "UTC",
+    view: LogViews = None,
+    half_life: LogHalfLife = None,
+    cap: LogCap = 0.2,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Leave out older queries: 7d, 12h, or a date.", show_default=False),
+    ] = None,
+    sample: Annotated[int, typer.Option(metavar="NUMBER", help="The most queries to replay.")] = 1_000,
+    at: Annotated[
+        int | None, typer.Option(metavar="VERSION", help="Audit an older version.", show_default=False)
+    ] = None,
+    history: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Audit the last N versions, from metadata alone.", show_default=False),
+    ] = None,
+    trend: Annotated[bool, typer.Option("--trend", help="Print the audits and rewrites so far, and stop.")] = False,
+    alert_ratio: Annotated[float, typer.Option(metavar="RATIO", help="Alert above this ratio.")] = 0.3,
+    alert_worse: Annotated[
+        float, typer.Option(metavar="PART", help="Alert if worse than the best of the last audits by more than this.")
+    ] = 0.5,
+    alert_window: Annotated[int, typer.Option(metavar="NUMBER", help="How many audits those are.")] = 10,
+    webhook: Annotated[
+        str | None, typer.Option(metavar="URL", help="POST the audit as JSON here on an alert.", show_default=False)
+    ] = None,
+    database: DatabaseUrl = None,
+    no_database: NoDatabase = False,
+    metadata_only: Annotated[
+        bool, typer.Option("--metadata-only", help="Read no rows and footers of the table.")
+    ] = False,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="Audit all tables of a file.", show_default=False)
+    ] = None,
+    hide_literals: Annotated[
+        bool, typer.Option("--hide-literals", help="Print no values that queries compare with.")
+    ] = False,
+    sample_rows: Annotated[int, typer.Option(metavar="NUMBER", help="Rows to look at.")] = 60_000,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    catalog: Catalog = None,
+    storage_option: Storage = None,
+    output: Annotated[AuditOutput, typer.Option("--output", help="What to print.")] = AuditOutput.text,
+    report: ReportTo = None,
+) -> None:
+    """Replay a log of queries on a table's statistics: what they read, whether that drifts, and which commit did it."""
+    from zonal.auditing.drift import Limits  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.webhook import check_url  # noqa: PLC0415
+    from zonal.verbs.replaying import Auditing  # noqa: PLC0415
+    from zonal.workload.logs import Logs  # noqa: PLC0415
+    from zonal.workload.since import parse_since  # noqa: PLC0415
+
+    check_report(report)
+    if webhook is not None:
+        check_url(webhook)
+    told = _Telling(output, webhook, report)
+    if config is not None:
+        if table is not None or queries or name or view or dialect or since or catalog or storage_option:
+            raise ZonalError("--config names the tables, their logs and options: leave out TABLE and what is about it.")
+        if at is not None or history is not None or trend or report is not None:
+            raise ZonalError("--at, --history, --trend and --report are about one table: name it instead of --config.")
+        run = _Run(seed, hide_literals=hide_literals, metadata_only=metadata_only)
+        raise typer.Exit(_many(config, database, told, run, no_database=no_database))
+    if table is None:
+        raise ZonalError("Name a table, or give a file of them with --config.")
+    with kept_in(database, none=no_database) as kept:
+        if trend:
+            _print_trend(opened(table, catalog, storage_option), kept, alert_ratio, output)
+            return
+        if not queries:
+            raise ZonalError("Give the log of queries to replay with --queries.")
+        when = None if since is None else parse_since(since)
+        logs = Logs(queries, name or (), dialect, timezone, views_in(view), half_life, cap, when)
+        limits = Limits(alert_ratio, alert_worse, alert_window)
+        how = Auditing(sample, limits, not metadata_only, sample_rows, hide_literals, seed, picture=report is not None)
+        job = _Job(table, logs, how, catalog, pairs("--storage-option", storage_option))
+        if history is not None:
+            told.versions(job.versions(history))
+            return
+        found = job.run(kept) if at is None else job.at(at)
+        raise typer.Exit(told.all([found], kept))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A table to audit."""
+
+    table: str
+    logs: "Logs"
+    how: "Auditing"
+    catalog: str | None
+    storage_options: dict[str, str]
+
+    def run(self, kept: "History | None") -> "Audit":
+        """Audit the newest version, and keep the audit."""
+        with self._auditor() as auditor:
+            return auditor.now(kept)
+
+    def at(self, version: int) -> "Audit":
+        """Audit an older version."""
+        with self._auditor() as auditor:
+            return auditor.at(version)
+
+    def versions(self, count: int) -> "tuple[Audit, ...]":
+        """Audit the last versions."""
+        with self._auditor() as auditor:
+            return auditor.last(count)
+
+    @contextmanager
+    def _auditor(self) -> "Iterator[Auditor]":
+        from zonal.tables.opening import open_table  # noqa: PLC0415
+        from zonal.verbs.audit import Auditor  # noqa: PLC0415
+
+        self.how.check()
+        source = open_table(self.table, catalog=self.catalog, storage_options=self.storage_options)
+        with step_bar() as progress:
+            yield Auditor(source, self.logs, self.how, progress=progress)
+
+
+@dataclass(frozen=True)
+class _Telling:
+    """Where audits go."""
+
+    output: AuditOutput
+    webhook: str | None
+    report: Path | None
+
+    def all(self, audits: "list[Audit]", kept: "History | None", *, as_list: bool = False) -> int:
+        """Print the audits, write the page, call the webhook, and return the exit code."""
+        from zonal.report.audit import print_audit  # noqa: PLC0415
+        from zonal.report.jsonform import to_json  # noqa: PLC0415
+        from zonal.report.prometheus import metrics_text  # noqa: PLC0415
+
+        if self.report is not None and audits:
+            self._write_page(audits[0], kept)
+        if self.output is AuditOutput.json:
+            typer.echo(to_json(audits if as_list else audits[0]))
+        elif self.output is AuditOutput.prometheus:
+            typer.echo(metrics_text(audits), nl=False)
+        else:
+            for found in audits:
+                print_audit(Console(), found)
+        alarmed = [found for found in audits if found.alerts]
+        for found in alarmed if self.webhook is not None else []:
+            self._call(found)
+        return ALERT if alarmed else 0
+
+    def versions(self, audits: "Sequence[Audit]") -> None:
+        """Print the audits of past versions."""
+        from zonal.report.audit import print_versions  # noqa: PLC0415
+        from zonal.report.jsonform import to_json  # noqa: PLC0415
+        from zonal.report.prometheus import metrics_text  # noqa: PLC0415
+
+        if self.output is AuditOutput.prometheus:
+            typer.echo(metrics_text(audits[-1:]), nl=False)
+        elif self.output is AuditOutput.json:
+            typer.echo(to_json(list(audits)))
+        else:
+            print_versions(Console(), audits)
+
+    def _write_page(self, found: "Audit", kept: "History | None") -> None:
+        from zonal.report.pages import audit_page  # noqa: PLC0415
+
+        audits = () if kept is None else kept.audits(found.location)
+        runs = () if kept is None else kept.runs(found.location)
+        assert self.report is not None  # noqa: S101 - the caller looked
+        write_report(self.report, audit_page(found, audits, runs))
+
+    def _call(self, found: "Audit") -> None:
+        """Tell the webhook; where that fails, the alert keeps its exit code, and a warning says what went wrong."""
+        from zonal.report.jsonform import to_json  # noqa: PLC0415
+        from zonal.report.webhook import post  # noqa: PLC0415
+
+        try:
+            post(self.webhook or "", to_json(found))
+        except ZonalError as error:
+            warn(str(error))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What the command line says for all tables of a file."""
+
+    seed: int
+    hide_literals: bool
+    metadata_only: bool
+
+    def of(self, table: "TableConfig") -> "Auditing":
+        """Return how to audit a table: what hides or reads less, here or in the file, counts."""
+        how = table.auditing(seed=self.seed)
+        look = how.look and not self.metadata_only
+        return replace(how, look=look, hide_literals=how.hide_literals or self.hide_literals)
+
+
+def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_database: bool) -> int:
+    """Audit all tables of a file; one that can't be audited is told, and the others go on."""
+    from zonal.verbs.config import read_config  # noqa: PLC0415
+
+    asked = read_config(config)
+    found, failed = [], False
+    with kept_in(database or asked.database, none=no_database) as kept:
+        for each in asked.tables:
+            job = _Job(each.table, each.logs(), run.of(each), each.catalog, dict(each.storage_options))
+            try:
+                found.append(job.run(kept))
+            except ZonalError as error:
+                failed = True
+                warn(f"{each.table}: {error}")
+        code = told.all(found, kept, as_list=True)
+    return FAILED if failed else code
+
+
+def _print_trend(table: "Table", kept: "History | None", limit: float, output: AuditOutput) -> None:
+    from zonal.report.jsonform import to_json  # noqa: PLC0415
+    from zonal.report.trend import print_trend  # noqa: PLC0415
+    from zonal.tables.opening import read_snapshot  # noqa: PLC0415
+
+    if kept is None or output is AuditOutput.prometheus:
+        raise ZonalError("--trend prints what the database has, as text or JSON: leave out --no-database.")
+    snapshot = read_snapshot(table)
+    audits, runs = kept.audits(snapshot.location), kept.runs(snapshot.location)
+    if output is AuditOutput.json:
+        typer.echo(to_json({"audits": audits, "runs": runs}))
+    else:
+        print_trend(Console(), snapshot.name, audits, runs, limit)

@@ -1,0 +1,129 @@
+"""`zonal cluster`."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from zonal.cli.options import (
+    LOGS,
+    Catalog,
+    DatabaseUrl,
+    LogCap,
+    LogDialect,
+    LogHalfLife,
+    LogNames,
+    LogTimezone,
+    LogViews,
+    NoDatabase,
+    Output,
+    OutputAs,
+    ReportTo,
+    Storage,
+    TableName,
+    check_report,
+    history,
+    names_in,
+    pairs,
+    views_in,
+    write_report,
+)
+from zonal.errors import ZonalError
+from zonal.report.bars import rewrite_bar
+
+
+def cluster(
+    table: TableName,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Columns to cluster by, separated by commas.", show_default="the recorded layout's"),
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            help="zorder, hilbert or linear; a whole layout, as in 'zorder(ts, id)'; or, learned from --queries, tree "
+            "or auto (what advise says).",
+            show_default="zorder",
+        ),
+    ] = None,
+    queries: Annotated[
+        list[str] | None, typer.Option("--queries", metavar="LOG", help=LOGS, show_default=False)
+    ] = None,
+    name: LogNames = None,
+    dialect: LogDialect = None,
+    timezone: LogTimezone = "UTC",
+    view: LogViews = None,
+    half_life: LogHalfLife = None,
+    cap: LogCap = 0.2,
+    hide_literals: Annotated[
+        bool,
+        typer.Option("--hide-literals", help="Print no values that queries compare with, as the cuts of a tree are."),
+    ] = False,
+    target_file_size: Annotated[
+        str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="128MiB")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(help="Rewrite only files that might hold a matching row.", show_default=False)
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Rewrite files that are in the layout already, too.")] = False,
+    into: Annotated[
+        str | None,
+        typer.Option(help="Write a copy to delta:PATH, parquet:PATH or iceberg:NS.TABLE.", show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
+    max_bytes: Annotated[
+        str | None, typer.Option(help="Rewrite at most so much in this run, such as 10GB.", show_default=False)
+    ] = None,
+    commit_every: Annotated[
+        str | None, typer.Option(help="Commit after about so much, such as 50GB.", show_default="once, at the end")
+    ] = None,
+    master: Annotated[str | None, typer.Option(help="Spark master.", show_default="local[*]")] = None,
+    remote: Annotated[str | None, typer.Option(help="Spark Connect server, as sc://HOST.", show_default=False)] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting; may be repeated.", show_default=False),
+    ] = None,
+    catalog: Catalog = None,
+    storage_option: Storage = None,
+    database: DatabaseUrl = None,
+    no_database: NoDatabase = False,
+    output: OutputAs = Output.text,
+    report: ReportTo = None,
+) -> None:
+    """Rewrite a table on Spark so that queries skip most of its files, and commit the new files atomically."""
+    from zonal.report.clustering import print_clustering, print_plan  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.jsonform import to_json, without_cuts  # noqa: PLC0415
+    from zonal.verbs import cluster as verb  # noqa: PLC0415
+    from zonal.workload.logs import Logs  # noqa: PLC0415
+
+    check_report(report)
+    if (name or view or dialect is not None) and not queries:
+        raise ZonalError("--name, --view and --dialect tell how to read --queries: give a log, or leave them out.")
+    logs = Logs(queries, name or (), dialect, timezone, views_in(view), half_life, cap) if queries else None
+    options: dict[str, Any] = {
+        "by": names_in(by), "layout": layout, "target_file_size": target_file_size, "where": where, "full": full,
+        "max_bytes": max_bytes, "commit_every": commit_every, "queries": logs, "catalog": catalog,
+        "storage_options": pairs("--storage-option", storage_option),
+    }  # fmt: skip
+    if dry_run:
+        if into is not None:
+            raise ZonalError("--dry-run tells what a rewrite in place would do: leave out --into.")
+        if report is not None:
+            raise ZonalError("--report draws the files that a rewrite made: leave it out, or --dry-run.")
+        plan = verb.plan_clustering(table, **options)
+        typer.echo(to_json(without_cuts(plan) if hide_literals else plan)) if output is Output.json else print_plan(
+            Console(), plan
+        )
+        return
+    with history(database, none=no_database) as kept, rewrite_bar() as progress:
+        done = verb.cluster(
+            table, **options, into=into, master=master, remote=remote, conf=pairs("--conf", conf),
+            picture=report is not None, hide_literals=hide_literals, database=kept, progress=progress,
+        )  # fmt: skip
+    typer.echo(to_json(without_cuts(done) if hide_literals else done)) if output is Output.json else print_clustering(
+        Console(), done
+    )
+    if report is not None:  # a page that can't be written must not hide what was committed
+        from zonal.report.pages import clustering_page  # noqa: PLC0415
+
+        write_report(report, clustering_page(done))

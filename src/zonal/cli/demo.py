@@ -1,0 +1,46 @@
+"""`zonal demo`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from zonal.cli.options import check_report, names_in
+
+
+def demo(
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Parquet file or folder to use instead of the made telemetry.", show_default=False),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Columns to cluster by, separated by commas.", show_default="what a log of queries says"),
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1_000, max=20_000_000, help="Rows of telemetry to make.")] = 3_000_000,
+    files: Annotated[int, typer.Option(min=2, max=10_000, help="Files of a table before it is clustered.")] = 240,
+    table_format: Annotated[
+        Literal["delta", "iceberg", "both"], typer.Option("--format", help="Format of the tables.")
+    ] = "delta",
+    into: Annotated[
+        Path | None,
+        typer.Option(help="New folder that keeps tables, log and history.", show_default="they are removed"),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="Where the page goes.",
+            show_default="report.html in the folder of --into, or a temporary file",
+        ),
+    ] = None,
+) -> None:
+    """Tell the story of a table, measured: as it arrives, clustered, spoiled by another tool, caught, and repaired."""
+    from zonal.demo.showing import run  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.demo.story import Request  # noqa: PLC0415
+
+    check_report(report)
+    columns = names_in(by)
+    formats = ("delta", "iceberg") if table_format == "both" else (table_format,)
+    run(Console(), Request(rows, files, formats, data, None if columns is None else tuple(columns), into, report))

@@ -1,0 +1,99 @@
+"""`zonal show` and `zonal explain`."""
+
+from datetime import datetime
+from datetime import timezone as zones
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from zonal.cli.options import (
+    Catalog,
+    Dialect,
+    Output,
+    OutputAs,
+    ReportTo,
+    Storage,
+    TableName,
+    check_report,
+    names_in,
+    opened,
+    write_report,
+)
+from zonal.report.bars import footer_bar
+
+UTC = zones.utc
+
+
+def show(
+    table: TableName,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to look at, separated by commas.", show_default=False)
+    ] = None,
+    catalog: Catalog = None,
+    storage_option: Storage = None,
+    output: OutputAs = Output.text,
+    report: ReportTo = None,
+) -> None:
+    """Show the health of a table's layout: files, sizes, and how well each column skips."""
+    from zonal.report.jsonform import to_json  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.text import print_health  # noqa: PLC0415
+    from zonal.verbs.show import show as measure  # noqa: PLC0415
+
+    check_report(report)
+    with footer_bar("reading the table's metadata") as step:
+        source = opened(table, catalog, storage_option)
+        health = measure(source, columns=names_in(columns), picture=report is not None, progress=step)
+    if report is not None:
+        from zonal.report.pages import health_page  # noqa: PLC0415
+
+        write_report(report, health_page(health))
+    if output is Output.json:
+        typer.echo(to_json(health))
+    else:
+        print_health(Console(), health)
+
+
+def explain(
+    table: TableName,
+    where: Annotated[str | None, typer.Option(help="A condition, as behind WHERE.", show_default=False)] = None,
+    sql: Annotated[str | None, typer.Option(help="A whole SELECT.", show_default=False)] = None,
+    read_as: Annotated[
+        str | None, typer.Option("--as", help="The table's name in a query that reads several.", show_default=False)
+    ] = None,
+    dialect: Dialect = None,
+    timezone: Annotated[str, typer.Option(help="Time zone of the session that runs the query.")] = "UTC",
+    now: Annotated[datetime | None, typer.Option(help="What current_timestamp is, in UTC.", show_default="now")] = None,
+    files: Annotated[bool, typer.Option("--files", help="List the files that are read.")] = False,
+    footers: Annotated[
+        bool | None,
+        typer.Option(
+            "--footers/--no-footers", help="Look into files for row groups and pages.", show_default="up to 1,000 files"
+        ),
+    ] = None,
+    bloom: Annotated[bool, typer.Option("--bloom", help="Ask Bloom filters, too.")] = False,
+    catalog: Catalog = None,
+    storage_option: Storage = None,
+    output: OutputAs = Output.text,
+    report: ReportTo = None,
+) -> None:  # fmt: skip
+    """Tell which partitions, files, row groups and pages a query reads, and what skipped the rest."""
+    from zonal.report.jsonform import to_json  # noqa: PLC0415
+    from zonal.report.text import print_explanation  # noqa: PLC0415
+    from zonal.verbs.explain import explain as look  # noqa: PLC0415 - `zonal --help` stays fast
+
+    check_report(report)
+    with footer_bar("reading the table's metadata") as step:
+        found = look(
+            opened(table, catalog, storage_option), where=where, sql=sql, read_as=read_as, dialect=dialect,
+            timezone=timezone, now=None if now is None else now.replace(tzinfo=UTC), footers=footers, bloom=bloom,
+            picture=report is not None, progress=step,
+        )  # fmt: skip
+    if report is not None:
+        from zonal.report.pages import explanation_page  # noqa: PLC0415
+
+        write_report(report, explanation_page(found))
+    if output is Output.json:
+        typer.echo(to_json(found))
+    else:
+        print_explanation(Console(), found, files=files)

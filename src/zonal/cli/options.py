@@ -1,0 +1,142 @@
+"""Options that several commands share, and what their values mean."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from zonal.errors import ZonalError, quoted
+
+if TYPE_CHECKING:
+    from zonal.history.store import History
+    from zonal.tables.table import Table
+
+
+class Output(str, Enum):
+    """What results are printed as."""
+
+    text = "text"
+    json = "json"
+
+
+TableName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="A path, parquet:PATH, delta:PATH[@VERSION], iceberg:NAMESPACE.TABLE[@SNAPSHOT], or ….metadata.json.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Catalog = Annotated[str | None, typer.Option(help="PyIceberg catalog of an iceberg: table.", show_default=False)]
+Storage = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option", metavar="KEY=VALUE", help="Option of the storage; may be repeated.", show_default=False
+    ),
+]
+OutputAs = Annotated[Output, typer.Option("--output", help="What to print.")]
+ReportTo = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE.html", help="Write a page, too.", show_default=False)
+]
+Dialect = Annotated[str | None, typer.Option(help="SQL dialect: spark, trino, duckdb …", show_default=False)]
+LogDialect = Annotated[
+    str | None, typer.Option("--dialect", help="SQL dialect of the logs.", show_default="the one that reads most")
+]
+LogTimezone = Annotated[str, typer.Option("--timezone", help="Time zone of the sessions that ran the queries.")]
+LogViews = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--view", metavar="NAME=FILE.sql", help="A view that queries read; may be repeated.", show_default=False
+    ),
+]
+LogHalfLife = Annotated[
+    float | None,
+    typer.Option(
+        "--half-life", metavar="DAYS", help="Days after which a query counts half.", show_default="all count the same"
+    ),
+]
+LogCap = Annotated[float, typer.Option("--cap", metavar="SHARE", help="The most that one query may weigh of all.")]
+LogNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="Name of the table in the logs, besides its own; may be repeated.",
+        show_default=False,
+    ),
+]
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        help="Database of audits and rewrites.",
+        show_default="$ZONAL_DATABASE, or SQLite at home",
+    ),
+]
+NoDatabase = Annotated[bool, typer.Option("--no-database", help="Use and keep no history.")]
+LOGS = "A log of queries (.sql, .jsonl, .csv, .parquet, Spark event log) or a folder of them; may be repeated."
+
+
+def names_in(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def opened(name: str, catalog: str | None, options: list[str] | None) -> "Table":
+    from zonal.tables.opening import open_table  # noqa: PLC0415
+
+    return open_table(name, catalog=catalog, storage_options=pairs("--storage-option", options))
+
+
+def pairs(option: str, values: list[str] | None) -> dict[str, str]:
+    wrong = [value for value in values or [] if "=" not in value]
+    if wrong:
+        raise ZonalError(f"{option} {quoted(wrong[0].partition('=')[0])} is not KEY=VALUE.")
+    return dict(value.split("=", 1) for value in values or [])
+
+
+def views_in(values: list[str] | None) -> dict[str, str]:
+    """Read the queries of views from their files."""
+    from zonal.workload.viewfiles import read_view  # noqa: PLC0415 - `zonal --help` stays fast
+
+    named = pairs("--view", values).items()
+    return {name: read_view(Path(path), f"The view {quoted(name)}") for name, path in named}
+
+
+def check_report(path: Path | None) -> None:
+    """Refuse a page that can't be written before the work begins."""
+    if path is None:
+        return
+    if path.suffix.casefold() not in (".html", ".htm"):
+        raise ZonalError(f"--report {quoted(str(path), limit=300)} is no name of a page: let it end in .html.")
+    if path.is_dir() or not path.parent.is_dir():
+        what = "is a folder" if path.is_dir() else "lies in a folder that doesn't exist"
+        raise ZonalError(f"--report {quoted(str(path), limit=300)} {what}.")
+
+
+def write_report(path: Path, page: str) -> None:
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ZonalError(f"{quoted(str(path), limit=300)} can't be written: {error.strerror}.") from None
+
+
+@contextmanager
+def history(url: str | None, *, none: bool) -> "Iterator[History | None]":
+    """Open the history; what can't be opened is refused before any work starts."""
+    from zonal.history.store import History  # noqa: PLC0415
+
+    if none:
+        yield None
+        return
+    with History.open(url) as found:
+        yield found
+
+
+def warn(message: str) -> None:
+    """Print what went wrong beside the work, which is done all the same."""
+    Console(stderr=True).print(f"Warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True)

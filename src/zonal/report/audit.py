@@ -1,0 +1,192 @@
+"""What `audit` found, as text on a terminal: the verdict first, then where it comes from."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from zonal.auditing.audit import Audit, ColumnAudit, CommitAudit
+from zonal.report.sparkline import sparkline
+from zonal.report.text import layout_text, print_list, printable
+from zonal.report.wording import Fact, clipped, plural, share_text
+from zonal.sizes import size_text
+
+_MOST_QUERIES, _MOST_COMMITS, _MOST_COLUMNS = 10, 8, 10
+
+
+def verdict(found: Audit) -> str:
+    """Say in one sentence how the layout stands."""
+    if found.ratio is None:
+        return "No query has a filter that statistics could use: no layout can help."
+    ratio = f"Queries read {share_text(found.ratio)} of the files in the partitions that might match"
+    return f"{ratio}: {'alert' if found.alerts else 'no alert'}."
+
+
+def print_audit(console: Console, found: Audit) -> None:
+    """Print an audit."""
+    _print(console, verdict(found), style="bold red" if found.alerts else "bold green")
+    for alert in found.alerts:
+        _print(console, f"· {clipped(alert.text)}")
+    if found.alerts and found.culprit is not None:
+        _print(console, f"· Most likely because {clipped(found.culprit.sentence, 600)}.", style="bold")
+    console.print()
+    for label, value in audit_facts(found):
+        console.print(Text(f"{label:<16}", style="bold") + Text(printable(value)), soft_wrap=True)
+    if found.columns:
+        console.print(_columns(found.columns))
+    if found.commits:
+        console.print(_commits(found.commits))
+        print_list(console, "Commits:", [clipped(each.sentence, 600) for each in found.commits[:_MOST_COMMITS]])
+    console.print(_queries(found))
+    if len(found.asked) > _MOST_QUERIES:
+        console.print(f"· and {plural(len(found.asked) - _MOST_QUERIES, 'other query', 'other queries')}")
+    print_list(console, "Read for nothing most:", [*worst_partitions(found), *worst_files(found)])
+    print_list(console, "Queries that statistics can't help:", hindered(found))
+    print_list(console, "Notes:", audit_notes(found))
+
+
+def audit_facts(found: Audit) -> Iterator[Fact]:
+    """Say what was audited, and what queries read of it."""
+    version = "" if found.version is None else f", version {found.version}"
+    yield (
+        "table",
+        f"{clipped(found.table)} ({found.format}{version}): {plural(found.files, 'file')}, {size_text(found.bytes)}",
+    )
+    if found.layout:
+        yield "layout", clipped(layout_text(found.layout))
+    groups = "" if found.row_group_share is None else f"; {share_text(found.row_group_share)} with row groups skipped"
+    yield (
+        "queries read",
+        f"{share_text(found.file_share)} of the files, {share_text(found.byte_share)} of the bytes{groups}",
+    )
+    if found.partitioning:
+        share = share_text(found.partition_byte_share)
+        yield "partitions", f"alone would read {share} of the bytes (by {', '.join(map(clipped, found.partitioning))})"
+    if found.ratio is not None and found.byte_ratio is not None:
+        yield "ratio", f"{found.ratio:.3f} by files, {found.byte_ratio:.3f} by bytes, of the matching partitions"
+    if found.selectivity is not None:
+        yield "rows matching", f"{share_text(found.selectivity)} of the rows, by a sample: no layout reads less"
+    if found.fresh is not None:
+        yield "clustered anew", fresh_text(found)
+    yield "for nothing", f"about {share_text(found.excess_share)} of the bytes read: in files without a matching row"
+    if found.hindered > 0:
+        yield "can't profit", f"{found.hindered:.0%} of the queries' weight, which the ratio leaves out"
+
+
+def fresh_text(found: Audit) -> str:
+    """Say what clustering the table anew would bring."""
+    fresh = found.fresh
+    if fresh is None:
+        return "not known"
+    which = "its own layout" if fresh.recorded else "a layout by what queries filter"
+    change = f"{fresh.gain:.0%} less" if fresh.gain > 0.005 else "nothing to gain"
+    share = share_text(fresh.byte_share)
+    return f"queries would read {share} of the bytes, {change} ({which}, {clipped(fresh.layout)}; predicted)"
+
+
+def _columns(columns: Sequence[ColumnAudit]) -> Table:
+    table = Table()
+    table.add_column("column", overflow="fold")
+    for heading in ("filtered", "has bounds", "skips files", "bytes"):
+        table.add_column(heading, justify="right")
+    for column in columns[:_MOST_COLUMNS]:
+        name = Text(printable(clipped(column.column, 120)) + (" (partitions)" if column.partitions else ""))
+        skipped = share_text(column.skipped_files), share_text(column.skipped_bytes)
+        table.add_row(name, f"{column.weight:.0%}", f"{column.files_with_bounds:,}", *skipped)
+    return table
+
+
+def _commits(commits: Sequence[CommitAudit]) -> Table:
+    table = Table()
+    table.add_column("files by commit", overflow="fold")
+    for heading in ("files", "bytes", "read", "for nothing"):
+        table.add_column(heading, justify="right")
+    for each in commits[:_MOST_COMMITS]:
+        name = Text(printable(clipped(commit_text(each), 120)))
+        shares = share_text(each.read_share), share_text(each.excess_share)
+        table.add_row(name, f"{each.files:,}", size_text(each.bytes), *shares)
+    return table
+
+
+def commit_text(commit: CommitAudit) -> str:
+    """Name a commit."""
+    if commit.id is None:
+        return "other commits"
+    by = f" by {commit.writer}" if commit.writer else ""
+    return f"{commit.id}: {commit.operation}{by}"
+
+
+def _queries(found: Audit) -> Table:
+    table = Table()
+    table.add_column("queries that read most", overflow="fold", min_width=20)
+    inside = ("in partitions",) if found.partitioning else ()
+    for heading in ("weight", "files", "bytes", *inside, "matching", "anew"):
+        table.add_column(heading, justify="right")
+    for each in found.asked[:_MOST_QUERIES]:
+        partitions = (each.partition_bytes / max(found.bytes, 1),) if inside else ()
+        table.add_row(
+            Text(printable(clipped(each.query, 200))),
+            f"{each.weight:.1%}",
+            f"{each.files:,}",
+            *map(known_share, (each.byte_share, *partitions, each.selectivity, each.fresh_share)),
+        )
+    return table
+
+
+def known_share(share: float | None) -> str:
+    """Print a share, or a dash where it isn't known."""
+    return "-" if share is None else share_text(share)
+
+
+def worst_files(found: Audit) -> Iterator[str]:
+    """Name the files that are read for nothing most."""
+    for file in found.worst_files[:5]:
+        read = f"read by {share_text(file.read)} of the queries' weight, by {share_text(file.excess)} for nothing"
+        yield f"{clipped(file.path)} ({size_text(file.bytes)}): {read}"
+
+
+def worst_partitions(found: Audit) -> Iterator[str]:
+    """Name the partitions that cause most of the excess."""
+    for each in found.worst_partitions[:5]:
+        files = plural(each.files, "file")
+        yield f"partition {clipped(each.partition)} ({files}): {share_text(each.excess_share)} of it"
+
+
+def hindered(found: Audit) -> Iterator[str]:
+    """Say which queries can't profit, why, and what to do."""
+    for each in found.asked:
+        if each.hindrance:
+            yield f"{clipped(each.query, 120)} ({each.weight:.1%}): {each.hindrance}. {each.remedy}".rstrip()
+
+
+def audit_notes(found: Audit) -> Iterator[str]:
+    """Say what the numbers rest on."""
+    yield from found.notes
+    told = found.summary
+    left = f", {told.older:,} are older" if told.older else ""
+    left += f", {told.undated:,} have no time" if told.undated else ""
+    asked = f"{told.matched:,} ask this table, {told.unparsable:,} can't be read"
+    yield f"{plural(told.statements, 'statement')}{left}: {asked}."
+
+
+def print_versions(console: Console, audits: Sequence[Audit]) -> None:
+    """Print the audits of past versions, oldest first."""
+    ratios = [each.ratio for each in audits]
+    _print(console, f"ratio by version  {sparkline(ratios)}", style="bold")
+    table = Table()
+    table.add_column("version", justify="right")
+    table.add_column("made by", overflow="fold")
+    for heading in ("UTC", "files", "ratio", "files read", "bytes read"):
+        table.add_column(heading, justify="right")
+    for each in audits:
+        time = "" if each.version_time is None else f"{each.version_time:%m-%d %H:%M}"
+        ratio = "-" if each.ratio is None else f"{each.ratio:.3f}"
+        shares = map(share_text, (each.file_share, each.byte_share))
+        made = Text(printable(clipped(each.operation, 60)))
+        table.add_row(str(each.version), made, time, f"{each.files:,}", ratio, *shares)
+    console.print(table)
+
+
+def _print(console: Console, text: str, style: str = "") -> None:
+    console.print(Text(printable(text), style=style), soft_wrap=True)

@@ -1,0 +1,182 @@
+"""Charts of an audit: the trend with its limit, the commits that cause what is read for nothing, and the queries."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from zonal.auditing.audit import Audit, CommitAudit
+from zonal.history.records import AuditRecord, RunRecord
+from zonal.report.audit import commit_text, known_share
+from zonal.report.charts import Chart, shown
+from zonal.report.page import Html, Row, element, joined, name, table, text
+from zonal.report.sharecharts import Series, share_chart
+from zonal.report.text import layout_text
+from zonal.report.wording import clipped, plural, share_text
+from zonal.sizes import size_text
+
+_MOST_BARS = 12
+_MOST_AUDITS = 500
+_MOST_RUNS = 100
+_FORM = "%Y-%m-%d %H:%M:%S"
+
+
+# --- Trend -----------------------------------------------------------------------------------------------------------
+
+
+def trend_chart(
+    audit: Audit, audits: Sequence[AuditRecord], runs: Sequence[RunRecord], limit: float | None
+) -> Chart | None:
+    """Draw the ratio over time, this audit's last; None where there was no audit before it."""
+    past = [each for each in audits if each.audited < audit.audited][-_MOST_AUDITS:]
+    if not past:
+        return None
+    points = [(each.audited, each.version, each.ratio, each.byte_share, each.alerts) for each in past]
+    alerts = tuple(alert.text for alert in audit.alerts)
+    points.append((audit.audited, audit.version, audit.ratio, audit.byte_share, alerts))
+    made = [run for run in runs if run.finished <= audit.audited][-_MOST_RUNS:]
+    told = [_told(*point) for point in points]
+    data = {
+        "kind": "trend",
+        "times": [f"{point[0]:{_FORM}}" for point in points],
+        "values": [point[2] for point in points],
+        "alarms": [bool(point[4]) for point in points],
+        "texts": [shown(each, 500) for each in told],
+        "runs": [{"time": f"{run.finished:{_FORM}}", "text": shown(_run_text(run), 300)} for run in made],
+        "limit": limit,
+        "limit_text": "" if limit is None else f"alert above {share_text(limit)}",
+    }
+    return Chart(
+        id="trend",
+        label=f"{plural(len(points), 'audit')} in order of time",
+        caption=element("p", text(_trend_caption(alerts=any(point[4] for point in points), runs=bool(made)))),
+        data=data,
+        numbers=_trend_table(audit, past, made),
+        plots=[("Files read, of those in partitions that might match", "")],
+    )
+
+
+def _trend_caption(*, alerts: bool, runs: bool) -> str:
+    told = "Each point is an audit of the queries of its day. Lower is better."
+    told += " Red triangles raised an alert." if alerts else ""
+    return told + (" Green lines are rewrites by zonal." if runs else "")
+
+
+def _told(audited: datetime, version: int | None, ratio: float | None, share: float, alerts: Sequence[str]) -> str:
+    of = "" if version is None else f", version {version}"
+    read = "no query can be helped" if ratio is None else f"{share_text(ratio)} of the files in matching partitions"
+    return " ".join([f"{audited:%Y-%m-%d %H:%M} UTC{of}: {read}, {share_text(share)} of the bytes.", *alerts])
+
+
+def _run_text(run: RunRecord) -> str:
+    version = "" if run.version is None else f", version {run.version}"
+    shares = ""
+    if run.share_before is not None and run.share_after is not None:
+        shares = f": queries read {share_text(run.share_before)} before, {share_text(run.share_after)} after"
+        shares += "" if run.share_predicted is None else f" ({share_text(run.share_predicted)} predicted)"
+    return f"{run.finished:%Y-%m-%d %H:%M} UTC{version}: clustered by {layout_text(run.layout)}{shares}"
+
+
+def _trend_table(audit: Audit, past: Sequence[AuditRecord], runs: Sequence[RunRecord]) -> Html:
+    rows = []
+    for each in past:
+        shares = each.ratio, each.byte_share, each.excess_share
+        rows.append((each.audited, _trend_row(each.audited, each.version, shares, each.alerts)))
+    alerts = tuple(alert.text for alert in audit.alerts)
+    now = audit.ratio, audit.byte_share, audit.excess_share
+    rows.append((audit.audited, _trend_row(audit.audited, audit.version, now, alerts)))
+    rows += [
+        (run.finished, Row(text(f"{run.finished:%Y-%m-%d %H:%M}"), [*[text("-")] * 3, text(_run_text(run), 400)]))
+        for run in runs
+    ]
+    heads = ("time (UTC)", "files read of those in matching partitions", "of the bytes", "for nothing", "what happened")
+    ordered = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+    return element("div", table("Audits and rewrites.", heads, ordered, plain=heads[-1:]), class_="scroll")
+
+
+def _trend_row(audited: datetime, version: int | None, shares: Sequence[float | None], alerts: Sequence[str]) -> Row:
+    of = "audit" if version is None else f"audit of version {version}"
+    happened = joined([text(of), *(element("small", text(alert, 400), class_="bad-text") for alert in alerts)])
+    return Row(text(f"{audited:%Y-%m-%d %H:%M}"), [*(text(known_share(share)) for share in shares), happened])
+
+
+# --- Commits ---------------------------------------------------------------------------------------------------------
+
+
+def commits_chart(audit: Audit) -> Chart | None:
+    """Draw the part of each commit in what is read for nothing; None where no commit is known."""
+    found = [each for each in audit.commits if each.excess_share > 0][:_MOST_BARS]
+    if not found:
+        return None
+    data = {
+        "kind": "bars",
+        "labels": [shown(_short(each), 24) for each in found],
+        "values": [each.excess_share for each in found],
+        "said_values": [share_text(each.excess_share) for each in found],
+        "marked": [each is audit.culprit for each in found],
+        "texts": [shown(each.sentence, 400) for each in found],
+    }
+    caption = (
+        "A file is read for nothing where a query's box meets its bounds, but no row in it matches; estimated from "
+        "bounds and row counts. A commit that widens files makes many queries read them."
+    )
+    return Chart(
+        id="commits",
+        label="commits, those that cause most first",
+        caption=element("p", text(caption + (" Red: the commit that most likely did it." if audit.culprit else ""))),
+        data=data,
+        numbers=_commit_table(audit),
+        plots=[("Part of the bytes that are read for nothing", "")],
+    )
+
+
+def _short(commit: CommitAudit) -> str:
+    """Name a commit in a few characters; of a long number its end, which differs."""
+    if commit.id is None:
+        return "others"
+    number = str(commit.id)
+    return f"{number if len(number) <= 8 else '…' + number[-6:]} {commit.kind}"
+
+
+def _commit_table(audit: Audit) -> Html:
+    rows = [
+        Row(
+            joined([
+                name(commit_text(each)),
+                element("small", text(each.sentence, 400)),
+            ]),
+            [
+                text("-" if each.time is None else f"{each.time:%Y-%m-%d %H:%M}"),
+                text(f"{each.files:,}"),
+                text(size_text(each.bytes)),
+                text(share_text(each.read_share)),
+                text(share_text(each.excess_share)),
+                text(_widths(each)),
+            ],
+            each is audit.culprit,
+        )
+        for each in audit.commits
+    ]  # fmt: skip
+    heads = ("files added by", "time (UTC)", "files", "bytes", "of what is read", "of that for nothing", "widened")
+    return element("div", table("Live files by the commit that added them.", heads, rows), class_="scroll")
+
+
+def _widths(commit: CommitAudit) -> str:
+    widened = [width for width in commit.widths if width.times is not None and width.times >= 1.1]
+    return ", ".join(f"{clipped(width.column, 60)} {width.times:,.3g} times" for width in widened[:3]) or "-"
+
+
+# --- Queries ---------------------------------------------------------------------------------------------------------
+
+
+def asked_chart(audit: Audit) -> Chart | None:
+    """Draw what each query reads beside what partitions alone and a fresh layout would read."""
+    if len(audit.asked) < 2:
+        return None
+    asked = sorted(audit.asked, key=lambda each: -each.byte_share)[:1000]
+    series = [Series("reads now", "bar", [each.byte_share for each in asked])]
+    if audit.partitioning:
+        alone = [each.partition_bytes / max(audit.bytes, 1) for each in asked]
+        series.append(Series("partitions alone", "line", alone))
+    if any(each.fresh_share is not None for each in asked):
+        series.append(Series("clustered anew (predicted)", "mark", [each.fresh_share for each in asked]))
+    said = "" if len(asked) == len(audit.asked) else f"{len(asked):,} of {len(audit.asked):,} queries are drawn."
+    return share_chart([each.query for each in asked], series, "share of the bytes that each query reads", said)

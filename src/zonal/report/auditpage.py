@@ -1,0 +1,209 @@
+"""An audit as a page: whether it is well with the table, since when not, and who did it."""
+
+from collections.abc import Sequence
+
+from zonal.auditing.audit import Audit, CommitAudit, QueryAudit
+from zonal.history.records import AuditRecord, RunRecord
+from zonal.report.audit import (
+    audit_facts,
+    audit_notes,
+    commit_text,
+    fresh_text,
+    known_share,
+    verdict,
+)
+from zonal.report.auditcharts import asked_chart, commits_chart, trend_chart
+from zonal.report.charts import Chart, figure, scripts_of
+from zonal.report.filecharts import files_chart
+from zonal.report.page import (
+    NOTHING,
+    Html,
+    Row,
+    described,
+    element,
+    joined,
+    listed,
+    name,
+    page,
+    section,
+    share_bar,
+    table,
+    text,
+)
+from zonal.report.wording import plural, share_text
+from zonal.sizes import size_text
+
+_LONG = 600
+_MOST_QUERIES = 10
+_MOST_LISTED = 20
+_LARGE = ("rows matching", "clustered anew", "for nothing")
+"""Facts that stand above as large numbers."""
+_MOST_CHOSEN = 20
+"""Commits whose files can be shown."""
+
+
+def audit_page(
+    audit: Audit,
+    audits: Sequence[AuditRecord] = (),
+    runs: Sequence[RunRecord] = (),
+    *,
+    limit: float | None = 0.3,
+) -> str:
+    """Return the page of an audit, with those before it and the rewrites between them, oldest first.
+
+    `limit` is the ratio above which an audit is an alert, and is drawn into the trend.
+    """
+    commits = [(each.id, commit_text(each)) for each in audit.commits[:_MOST_CHOSEN] if each.id is not None]
+    files = files_chart(audit.picture, commits)
+    trend, blamed = trend_chart(audit, audits, runs, limit), commits_chart(audit)
+    asked = asked_chart(audit)
+    parts = [
+        element("h1", text("Audit of "), name(audit.table)),
+        _verdict(audit),
+        _tiles(audit),
+        described((text(label), text(fact, _LONG)) for label, fact in audit_facts(audit) if label not in _LARGE),
+        _charted("Trend", trend),
+        _charted("Which commits cause it", blamed),
+        _charted("The files", files),
+        _charted("What each query reads", asked),
+        _queries(audit),
+        _hindered(audit),
+        _columns(audit),
+        _worst(audit),
+        section("What this rests on", listed(text(line, _LONG) for line in audit_notes(audit))),
+        element("footer", text(_made(audit))),
+    ]
+    charts = [chart for chart in (trend, blamed, files, asked) if chart is not None]
+    return page(f"zonal audit: {audit.table}", joined(parts), scripts_of(charts))
+
+
+def _charted(heading: str, chart: Chart | None) -> Html:
+    return NOTHING if chart is None else section(heading, figure(chart))
+
+
+def _made(audit: Audit) -> str:
+    hidden = " Values that queries compare with are hidden." if audit.hidden else ""
+    return (
+        f"Made by zonal audit at {audit.audited:%Y-%m-%d %H:%M} UTC in {audit.seconds:,.1f} s, with seed {audit.seed}. "
+        f"No query was run: statistics tell what must be read.{hidden}"
+    )
+
+
+def _verdict(audit: Audit) -> Html:
+    sentences = [verdict(audit)]
+    if audit.culprit is not None:
+        sentences.append(f"Most likely because: {audit.culprit.sentence}.")
+    if audit.fresh is not None and audit.fresh.gain > 0.005:
+        sentences.append(f"Clustered anew, {fresh_text(audit)}.")
+    kind = "verdict bad" if audit.alerts else "verdict other" if audit.ratio is None else "verdict"
+    return element("div", *(element("p", text(each, 2 * _LONG)) for each in sentences), class_=kind)
+
+
+def _tiles(audit: Audit) -> Html:
+    """Write the numbers that matter, large."""
+    tiles = [
+        (known_share(audit.ratio), "of the files in matching partitions are read"),
+        (share_text(audit.byte_share), "of the table's bytes are read by a query in the mean"),
+        (share_text(audit.excess_share), "of what is read is for nothing, about"),
+    ]
+    if audit.fresh is not None:
+        tiles.append((share_text(audit.fresh.byte_share), "of the bytes if clustered anew, predicted"))
+    if audit.selectivity is not None:
+        tiles.append((share_text(audit.selectivity), "of the rows match: no layout reads less"))
+    cells = [element("div", element("b", text(number)), element("span", text(what))) for number, what in tiles]
+    return element("div", *cells, class_="tiles")
+
+
+def _queries(audit: Audit) -> Html:
+    if not audit.asked:
+        return NOTHING
+    heads = ("query", "reads", "files", "weight", "partitions alone", "rows matching", "clustered anew")
+    rows = [Row(_query_head(each), _query_cells(each, audit)) for each in audit.asked[:_MOST_QUERIES]]
+    more = len(audit.asked) - _MOST_QUERIES
+    rest = element("p", text(f"And {plural(more, 'other query', 'other queries')}, in the table above."), class_="soft")
+    caption = (
+        "Those that read most first, by their weight. Shares are of the table's bytes, of the rows where they match."
+    )
+    return section("Queries", table(caption, heads, rows, plain=heads[1:2]), rest if more > 0 else NOTHING)
+
+
+def _query_head(each: QueryAudit) -> Html:
+    times = "once" if each.count == 1 else f"{each.count:,} times"
+    where = f"{each.source}, asked {times}" if each.source else f"asked {times}"
+    return joined([element("code", name(each.query)), element("small", text(where))])
+
+
+def _query_cells(each: QueryAudit, audit: Audit) -> list[Html]:
+    inside = each.partition_bytes / max(audit.bytes, 1)
+    return [
+        share_bar(each.byte_share, share_text(each.byte_share)),
+        text(f"{each.files:,}"),
+        text(share_text(each.weight)),
+        *(text(known_share(share)) for share in (inside, each.selectivity, each.fresh_share)),
+    ]
+
+
+def _hindered(audit: Audit) -> Html:
+    found = [each for each in audit.asked if each.hindrance][:_MOST_LISTED]
+    if not found:
+        return NOTHING
+    heads = ("query", "weight", "why", "what would help")
+    rows = [
+        Row(
+            element("code", name(each.query)),
+            [text(share_text(each.weight)), text(each.hindrance, _LONG), text(each.remedy, _LONG)],
+        )
+        for each in found
+    ]
+    caption = "They read what they read whatever the layout."
+    return section("Queries that statistics can't help", table(caption, heads, rows, plain=heads[2:]))
+
+
+def _columns(audit: Audit) -> Html:
+    if not audit.columns:
+        return NOTHING
+    rows = [
+        Row(
+            joined([name(each.column), element("small", text("partitions")) if each.partitions else NOTHING]),
+            [
+                text(f"{each.weight:.0%}"),
+                text(f"{each.files_with_bounds:,} of {audit.files:,}"),
+                text(share_text(each.skipped_files)),
+                text(share_text(each.skipped_bytes)),
+            ],
+        )
+        for each in audit.columns
+    ]
+    heads = ("column", "queries' weight", "files with bounds", "skips of the files", "of the bytes")
+    caption = "What each filtered column skips in the mean; a file counts for the first column that excludes it."
+    return section("Columns", table(caption, heads, rows))
+
+
+def _worst(audit: Audit) -> Html:
+    partitions = [
+        Row(
+            name(each.partition or "the whole table"),
+            [text(f"{each.files:,}"), text(size_text(each.bytes)), text(share_text(each.excess_share))],
+        )
+        for each in audit.worst_partitions[:_MOST_LISTED]
+    ]
+    files = [
+        Row(
+            joined([name(each.path), element("small", text(_added(each.added_by, audit.commits)))]),
+            [text(size_text(each.bytes)), text(share_text(each.read)), text(share_text(each.excess))],
+        )
+        for each in audit.worst_files[:_MOST_LISTED]
+    ]
+    shown = []
+    if len(partitions) > 1:
+        heads = ("partition", "files", "bytes", "of what is read for nothing")
+        shown.append(table("Partitions that cause most of it; estimated.", heads, partitions))
+    if files:
+        heads = ("file", "bytes", "queries that read it", "find nothing")
+        shown.append(table("Files that are read for nothing most, by the queries' weight; estimated.", heads, files))
+    return section("Read for nothing", *shown) if shown else NOTHING
+
+
+def _added(number: int | None, commits: Sequence[CommitAudit]) -> str:
+    found = next((each for each in commits if each.id == number and number is not None), None)
+    return "" if found is None else f"added by {commit_text(found)}"

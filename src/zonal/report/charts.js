@@ -1,0 +1,362 @@
+// Draws the charts of a page with plotly, from the values that stand in it as JSON.
+//
+// Texts in the values come from tables and logs. Plotly reads some markup in its labels, so each of them goes through
+// plain(); elsewhere they become text nodes. Colors are the page's own, and are read again when they change.
+"use strict";
+
+(() => {
+  const values = JSON.parse(document.getElementById("zonal-data").textContent);
+  const LAST_PLACE = 65535;
+  const LAYERS = 12; // of files: within a layer overlaps don't show, from layer to layer they get darker
+  const ONE_ABOVE_ANOTHER = "n";
+  const CONFIG = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: "reset" };
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const touch = matchMedia("(pointer: coarse)");
+  let printing = false;
+
+  // --- Texts and colors -----------------------------------------------------------------------------------------
+
+  const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+  function lines(text, width = 56) {
+    const found = [];
+    let line = "";
+    for (const word of String(text).split(" ")) {
+      if (line && line.length + word.length >= width) {
+        found.push(line);
+        line = "";
+      }
+      line += (line ? " " : "") + word;
+      while (line.length > width) {
+        found.push(line.slice(0, width));
+        line = line.slice(width);
+      }
+    }
+    return [...found, line].map(plain).join("<br>");
+  }
+
+  // The colors of print are the light ones: paper is white.
+  const PRINTED = { ink: "#000000", soft: "#444444", line: "#bbbbbb", paper: "#ffffff", bar: "#2f6fb7", old: "#8b96a3" };
+  const LIGHT = { good: "#1a7f4b", bad: "#b3261e", read: "#c2570c", warn: "#8a5a00" };
+
+  function color(name) {
+    if (printing) return PRINTED[name] || LIGHT[name];
+    return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  }
+
+  function faded(name, part) {
+    const number = parseInt(color(name).slice(1), 16);
+    return `rgba(${number >> 16},${(number >> 8) & 255},${number & 255},${part})`;
+  }
+
+  // --- Frames ---------------------------------------------------------------------------------------------------
+
+  function axis(title, more = {}) {
+    return {
+      title: { text: plain(title), standoff: 8 },
+      gridcolor: faded("line", 0.6),
+      linecolor: color("line"),
+      zeroline: false,
+      automargin: true,
+      tickfont: { color: color("soft") },
+      ...more,
+    };
+  }
+
+  function layout(height, more) {
+    return {
+      height,
+      margin: { l: 8, r: 12, t: 8, b: 8 },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: "system-ui, sans-serif", size: 12, color: color("ink") },
+      hoverlabel: { bgcolor: color("paper"), bordercolor: color("line"), font: { color: color("ink") }, align: "left" },
+      legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", itemclick: false, itemdoubleclick: false },
+      dragmode: touch.matches ? false : "zoom",
+      showlegend: false,
+      bargap: 0.15,
+      ...more,
+    };
+  }
+
+  function show(field, traces, wanted, afterwards = () => {}) {
+    const place = field.querySelector(".plot");
+    const isNew = !place.classList.contains("drawn");
+    if (isNew) {
+      place.replaceChildren();
+      place.classList.add("drawn");
+    }
+    if (printing) wanted.width = printedWidth(field);
+    Plotly.react(place, traces, wanted, CONFIG);
+    if (isNew) place.on("plotly_afterplot", () => afterwards(place));
+    afterwards(place);
+  }
+
+  // A page on paper is about 680 pixels wide, whatever the window was.
+  function printedWidth(field) {
+    return field.parentElement.childElementCount > 1 ? 330 : 680;
+  }
+
+  // --- Files as rectangles --------------------------------------------------------------------------------------
+
+  function bytesOf(text) {
+    return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+  }
+
+  const known = new Map();
+  function placesOf(text) {
+    if (!known.has(text)) {
+      const bytes = bytesOf(text);
+      known.set(text, Uint16Array.from({ length: bytes.length / 2 }, (_, at) => bytes[2 * at] | (bytes[2 * at + 1] << 8)));
+    }
+    return known.get(text);
+  }
+
+  function maskOf(text, count) {
+    const bytes = bytesOf(text);
+    return Uint8Array.from({ length: count }, (_, at) => (bytes[at >> 3] >> (at & 7)) & 1);
+  }
+
+  // The sides of a drawing's files over two columns; files that hold nulls alone end before they begin.
+  function sidesOf(drawing, across, up) {
+    const left = placesOf(drawing.low[across]);
+    const right = placesOf(drawing.high[across]);
+    if (up !== ONE_ABOVE_ANOTHER) return [left, right, placesOf(drawing.low[up]), placesOf(drawing.high[up])];
+    const order = Array.from(left.keys()).sort((a, b) => left[a] - left[b] || right[a] - right[b]);
+    const bottom = new Float64Array(left.length);
+    order.forEach((file, number) => (bottom[file] = (number * LAST_PLACE) / left.length));
+    return [left, right, bottom, bottom.map((place) => place + (0.8 * LAST_PLACE) / left.length)];
+  }
+
+  // Rectangles as the closed paths of a few areas. Plotly makes an element of every piece of a line, which takes
+  // seconds where there are thousands, but only one of an area: its edge is drawn by outline().
+  function layersOf([left, right, bottom, top], files, name) {
+    const count = Math.min(LAYERS, files.length);
+    const ink = files.reduce((sum, at) => sum + right[at] - left[at] + top[at] - bottom[at], 0) / LAST_PLACE;
+    const edge = Math.max(0.1, Math.min(0.85, 1 / (1 + ink / 100))); // the more edges, the fainter each of them
+    const strength = Math.max(0.05, Math.min(0.3, 6 / Math.max(files.length, 1)));
+    const traces = Array.from({ length: count }, () => ({
+      type: "scatter",
+      mode: "none",
+      x: [],
+      y: [],
+      fill: "toself",
+      fillcolor: faded(name, name === "read" ? Math.max(strength, 0.2) : strength),
+      line: { simplify: false },
+      hoverinfo: "skip",
+      meta: { edge: faded(name, edge), width: files.length > 500 ? 0.7 : 1 },
+    }));
+    files.forEach((file, number) => {
+      const { x, y } = traces[number % count];
+      x.push(left[file], right[file], right[file], left[file], left[file], null);
+      y.push(bottom[file], bottom[file], top[file], top[file], bottom[file], null);
+    });
+    return traces;
+  }
+
+  function outline(plot) {
+    const areas = plot.data.filter((trace) => trace.fill);
+    plot.querySelectorAll(".js-fill").forEach((path, at) => {
+      path.style.stroke = areas[at].meta.edge;
+      path.style.strokeWidth = `${areas[at].meta.width}px`;
+    });
+  }
+
+  function boxesOf(question, across, up) {
+    const whole = [[-LAST_PLACE, 2 * LAST_PLACE]];
+    const wide = question.boxes[across] || whole;
+    const high = question.boxes[up] || whole;
+    if (wide === whole && high === whole) return [];
+    const x = [];
+    const y = [];
+    for (const [left, right] of wide) {
+      for (const [bottom, top] of high) {
+        x.push(left, right, right, left, left, null);
+        y.push(bottom, bottom, top, top, bottom, null);
+      }
+    }
+    const line = { color: color("ink"), width: 1.5, dash: "dash", simplify: false };
+    return [{ type: "scatter", mode: "lines", x, y, line, hoverinfo: "skip" }];
+  }
+
+  function isOutside(question, across, up) {
+    return [across, up].some((at) => question.boxes[at] && !question.boxes[at].length);
+  }
+
+  function placed(axes, at, isNarrow) {
+    const range = [-0.015 * LAST_PLACE, 1.015 * LAST_PLACE];
+    if (at === ONE_ABOVE_ANOTHER) return axis("files", { range, showticklabels: false, showgrid: false });
+    const { name, places, texts } = axes[at];
+    const labels = texts.map((text, number) => (isNarrow && number % 2 ? "" : plain(text)));
+    return axis(name, { range, tickvals: places, ticktext: labels, tickangle: 0 });
+  }
+
+  function drawFiles(fields, chart, chosen) {
+    const { across, up, marked = "" } = chosen;
+    const kind = marked[0];
+    const mark = kind ? (kind === "q" ? chart.questions : chart.commits)[Number(marked.slice(1))] : null;
+    chart.drawings.forEach((drawing, number) => {
+      const sides = sidesOf(drawing, across, up);
+      const mask = mark ? maskOf(mark.reads[number], drawing.count) : new Uint8Array(drawing.count);
+      const files = Array.from(mask.keys()).filter((at) => sides[0][at] <= sides[1][at] && sides[2][at] <= sides[3][at]);
+      const traces = [
+        ...layersOf(sides, files.filter((at) => !mask[at]), "bar"),
+        ...layersOf(sides, files.filter((at) => mask[at]), "read"),
+        ...(kind === "q" ? boxesOf(mark, across, up) : []),
+      ];
+      const xaxis = placed(chart.axes, across, printing || fields[number].clientWidth < 480);
+      const yaxis = placed(chart.axes, up, false);
+      show(fields[number], traces, layout(printing ? 320 : 390, { xaxis, yaxis }), outline);
+      const said = [mark ? mark.said[number] : ""];
+      if (kind === "q" && isOutside(mark, across, up)) said.push("It asks for values beyond these axes.");
+      if (files.length < drawing.count) {
+        said.push(`${(drawing.count - files.length).toLocaleString("en")} files hold nulls alone, and have no place here.`);
+      }
+      fields[number].querySelector(".said").textContent = said.filter(Boolean).join(" ");
+    });
+  }
+
+  // --- Bars and lines -------------------------------------------------------------------------------------------
+
+  function drawDepths(fields, chart, chosen) {
+    const { classes, counts, said } = chart.columns[Number(chosen.column)];
+    const traces = counts.map((count, at) => ({
+      type: "bar",
+      name: plain(chart.labels[at]),
+      x: classes.map((each) => " " + each), // a text, not a number: classes stand beside each other
+      y: count,
+      marker: { color: color(at < counts.length - 1 ? "old" : "bar") },
+      hovertext: count.map((files, place) => plain(`${chart.labels[at]}: ${files.toLocaleString("en")} files of depth ${classes[place]}`)),
+      hoverinfo: "text",
+      textposition: "none",
+    }));
+    const xaxis = axis("depth", { type: "category", showgrid: false });
+    const yaxis = axis("files", { tickformat: ",d", rangemode: "tozero" });
+    show(fields[0], traces, layout(260, { xaxis, yaxis, showlegend: counts.length > 1, bargap: Math.max(0.2, 0.9 - 0.15 * classes.length) }));
+    fields[0].querySelector(".said").textContent = said;
+  }
+
+  const LOOKS = {
+    bar: () => ({ type: "bar", marker: { color: color("bar") } }),
+    line: () => ({ type: "scatter", mode: "lines", line: { color: color("old"), width: 2, shape: "hvh" } }),
+    mark: () => ({ type: "scatter", mode: "markers", marker: { color: color("good"), symbol: "diamond", size: 7 } }),
+    alarm: () => ({ type: "scatter", mode: "markers", marker: { color: color("bad"), symbol: "triangle-up", size: 10 } }),
+  };
+
+  function drawShares(fields, chart) {
+    const numbers = chart.texts.map((_, at) => at + 1);
+    const told = chart.texts.map((text, at) => {
+      const found = chart.series.map((each, number) => [each, chart.said_values[number][at]]);
+      const rows = found.filter(([each]) => each.look !== "alarm").map(([each, said]) => plain(`${each.name}: ${said}`));
+      return [lines(`${at + 1}. ${text}`), ...rows].join("<br>");
+    });
+    const traces = chart.series.map((each) => ({
+      ...LOOKS[each.look](),
+      name: plain(each.name),
+      x: numbers,
+      y: each.values,
+      hovertext: told,
+      hoverinfo: "text",
+      textposition: "none",
+    }));
+    const xaxis = axis("query", { tickformat: ",d", showgrid: false, range: [0.4, numbers.length + 0.6] });
+    if (numbers.length <= 12) xaxis.dtick = 1;
+    const yaxis = axis("share of the bytes", { tickformat: ".2~%", rangemode: "tozero" });
+    show(fields[0], traces, layout(300, { xaxis, yaxis, showlegend: traces.length > 1, hovermode: "closest" }));
+  }
+
+  function drawTrend(fields, chart) {
+    const alarm = chart.alarms.map((is) => (is ? "bad" : "bar"));
+    const traces = [
+      {
+        type: "scatter",
+        mode: "lines+markers",
+        x: chart.times,
+        y: chart.values,
+        line: { color: color("bar"), width: 2 },
+        marker: { color: alarm.map(color), size: 8, symbol: chart.alarms.map((is) => (is ? "triangle-up" : "circle")) },
+        hovertext: chart.texts.map((text) => lines(text)),
+        hoverinfo: "text",
+      },
+      {
+        type: "scatter",
+        mode: "markers",
+        x: chart.runs.map((run) => run.time),
+        y: chart.runs.map(() => 0),
+        marker: { color: color("good"), symbol: "diamond", size: 9 },
+        hovertext: chart.runs.map((run) => lines(run.text)),
+        hoverinfo: "text",
+      },
+    ];
+    const upright = (run) => ({
+      type: "line", x0: run.time, x1: run.time, y0: 0, y1: 1, yref: "paper", layer: "below",
+      line: { color: color("good"), width: 1.5, dash: "dot" },
+    });
+    const shapes = chart.runs.map(upright);
+    const annotations = chart.runs.slice(-8).map((run) => ({
+      x: run.time, y: 1, yref: "paper", yanchor: "bottom", text: "clustered", showarrow: false, font: { color: color("good"), size: 11 },
+    }));
+    if (chart.limit !== null) {
+      const line = { color: color("bad"), width: 1.5, dash: "dash" };
+      shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: chart.limit, y1: chart.limit, line });
+      annotations.push({
+        xref: "paper", x: 0, xanchor: "left", y: chart.limit, yanchor: "bottom", showarrow: false,
+        text: plain(chart.limit_text), font: { color: color("bad"), size: 11 },
+      });
+    }
+    const yaxis = axis("", { tickformat: ".2~%", rangemode: "tozero" });
+    const margin = { l: 8, r: 12, t: 22, b: 8 };
+    show(fields[0], traces, layout(280, { xaxis: axis("", { type: "date" }), yaxis, shapes, annotations, margin }));
+  }
+
+  function drawBars(fields, chart) {
+    const places = chart.labels.map((_, at) => at);
+    const traces = [
+      {
+        type: "bar",
+        orientation: "h",
+        y: places,
+        x: chart.values,
+        marker: { color: chart.marked.map((is) => color(is ? "bad" : "bar")) },
+        text: chart.said_values.map(plain),
+        textposition: "outside",
+        cliponaxis: false,
+        hovertext: chart.texts.map((text) => lines(text)),
+        hoverinfo: "text",
+      },
+    ];
+    const most = Math.max(...chart.values, 0.01);
+    const xaxis = axis("", { tickformat: ".2~%", range: [0, most * 1.18] });
+    const ticks = { tickvals: places, ticktext: chart.labels.map(plain), ticklabelstandoff: 4 };
+    const yaxis = axis("", { range: [places.length - 0.4, -0.6], showgrid: false, ...ticks });
+    show(fields[0], traces, layout(70 + 30 * places.length, { xaxis, yaxis }));
+  }
+
+  // --- The page -------------------------------------------------------------------------------------------------
+
+  const KINDS = { files: drawFiles, depths: drawDepths, shares: drawShares, trend: drawTrend, bars: drawBars };
+
+  function draw(figure) {
+    const chart = values[figure.dataset.chart];
+    const selects = Array.from(figure.querySelectorAll("select"));
+    const chosen = Object.fromEntries(selects.map((select) => [select.dataset.choice, select.value]));
+    KINDS[chart.kind](Array.from(figure.querySelectorAll(".field")), chart, chosen);
+  }
+
+  const figures = Array.from(document.querySelectorAll("figure[data-chart]"));
+  const drawAll = () => figures.forEach(draw);
+
+  function print(is) {
+    if (printing === is) return;
+    printing = is;
+    drawAll();
+  }
+
+  document.documentElement.classList.add("scripted");
+  for (const figure of figures) figure.addEventListener("change", () => draw(figure));
+  dark.addEventListener("change", drawAll);
+  matchMedia("print").addEventListener("change", (event) => print(event.matches));
+  addEventListener("beforeprint", () => print(true));
+  addEventListener("afterprint", () => print(false));
+  drawAll();
+})();

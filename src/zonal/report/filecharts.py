@@ -1,0 +1,249 @@
+"""Charts of a picture: files as rectangles over two columns, and how deep they lie on top of each other."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from zonal.depth import Depth
+from zonal.picture import Axis, Drawing, Picture, Question
+from zonal.report.charts import Chart, Choice, packed, packed_bits, shown, swatches
+from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, text
+from zonal.report.wording import plural, share_text
+from zonal.sizes import size_text
+from zonal.ticks import LAST_PLACE, Places
+
+MOST_DATA = 2_400_000
+"""Characters that rectangles and what queries read of them may take on a page."""
+
+_BY_NUMBER = "n"
+"""Chosen for the vertical axis: files one above another."""
+
+
+# --- Files -----------------------------------------------------------------------------------------------------------
+
+
+def files_chart(picture: Picture | None, commits: Sequence[tuple[int, str]] = ()) -> Chart | None:
+    """Draw files over two columns that readers choose, with a query's box or a commit's files on them.
+
+    `commits` are those that can be chosen, as the table's log numbers them, each with its name.
+    """
+    if picture is None or not picture.axes or not any(len(drawing.drawn) for drawing in picture.drawings):
+        return None
+    axes, questions = _within(picture)
+    marks = [mark for mark in commits if any((each.added_by == mark[0]).any() for each in picture.drawings)]
+    data: dict[str, object] = {
+        "kind": "files",
+        "axes": [_axis(axis) for axis in axes],
+        "drawings": [_drawing(drawing, axes) for drawing in picture.drawings],
+        "questions": [_question(question, axes, picture.drawings) for question in questions],
+        "commits": [_commit(number, picture.drawings) for number, _ in marks],
+    }
+    first = questions[0] if questions else None
+    return Chart(
+        id="files",
+        label=_label(picture, first),
+        caption=_caption(picture, axes, questions),
+        data=data,
+        numbers=_numbers(picture, axes),
+        plots=[(_heading(each), _said(first, at, each)) for at, each in enumerate(picture.drawings)],
+        choices=_choices(axes, questions, marks),
+        legend=_legend(first, marks),
+    )
+
+
+def _within(picture: Picture) -> tuple[Sequence[Axis], Sequence[Question]]:
+    """Return the columns and queries for which there is room on a page; two columns always are."""
+    drawn = sum(len(drawing.drawn) for drawing in picture.drawings)
+    most = max(2, int(0.6 * MOST_DATA / max(drawn * 4 * 4 / 3, 1)))
+    axes = picture.axes[:most]
+    left = MOST_DATA - len(axes) * drawn * 4 * 4 / 3
+    known = [question for question in picture.questions if question.reads]
+    return axes, known[: max(1, int(left / max(drawn / 6, 1)))]
+
+
+def _axis(axis: Axis) -> Mapping[str, object]:
+    return {
+        "name": shown(axis.column, 60) + (" (by rank)" if axis.even else ""),
+        "places": [place for place, _ in axis.ticks],
+        "texts": [shown(label, 26) for _, label in axis.ticks],
+    }
+
+
+def _drawing(drawing: Drawing, axes: Sequence[Axis]) -> Mapping[str, object]:
+    return {
+        "count": len(drawing.drawn),
+        "low": [packed(drawing.low[axis.column]) for axis in axes],
+        "high": [packed(drawing.high[axis.column]) for axis in axes],
+    }
+
+
+def _question(question: Question, axes: Sequence[Axis], drawings: Sequence[Drawing]) -> Mapping[str, object]:
+    boxes = {str(at): question.boxes[axis.column] for at, axis in enumerate(axes) if axis.column in question.boxes}
+    return {
+        "boxes": boxes,
+        "reads": [packed_bits(mask) for mask in question.reads],
+        "said": [_said(question, at, drawing) for at, drawing in enumerate(drawings)],
+    }
+
+
+def _commit(number: int, drawings: Sequence[Drawing]) -> Mapping[str, object]:
+    masks = [drawing.added_by == number for drawing in drawings]
+    said = [
+        f"Added {int(mask.sum()):,} of the {len(mask):,} files drawn." if mask.any() else "Added none of these files."
+        for mask in masks
+    ]
+    return {"reads": [packed_bits(mask) for mask in masks], "said": said}
+
+
+def _heading(drawing: Drawing) -> str:
+    version = "" if drawing.version is None else f" (version {drawing.version})"
+    return f"{shown(drawing.label, 80)}{version}: {plural(drawing.files, 'file')}, {size_text(drawing.bytes)}"
+
+
+def _said(question: Question | None, number: int, drawing: Drawing) -> str:
+    if question is None:
+        return ""
+    read, share = question.files[number], share_text(question.shares[number])
+    return f"The query reads {read:,} of {plural(drawing.files, 'file')}: {share} of the bytes."
+
+
+def _label(picture: Picture, first: Question | None) -> str:
+    columns = " and ".join(shown(axis.column, 60) for axis in picture.axes[:2])
+    asked = "" if first is None else "; files that a query reads stand out"
+    return f"files as rectangles over {columns}{asked}"
+
+
+def _caption(picture: Picture, axes: Sequence[Axis], questions: Sequence[Question]) -> Html:
+    told = [
+        "A rectangle is a file: it reaches from the smallest to the largest value that its metadata tells. A query "
+        "must read every file that its box touches, so small rectangles beside each other are good, and large ones on "
+        "top of each other are not."
+    ]
+    if any(axis.even for axis in axes):
+        told.append("Where an axis is by rank, values lie at even distances, as their order tells, and not their size.")
+    some = [each for each in picture.drawings if len(each.drawn) < each.files]
+    if some:
+        drawn = ", ".join(f"{len(each.drawn):,} of {each.files:,}" for each in some)
+        told.append(f"To stay fluid, {drawn} files are drawn, chosen at random; the numbers are of all files.")
+    if len(axes) < len(picture.axes):
+        told.append(f"To stay small, the page holds {len(axes)} of {len(picture.axes)} columns.")
+    if questions and len(questions) < len(picture.questions):
+        told.append(f"{len(questions):,} of {len(picture.questions):,} queries can be chosen, the first ones.")
+    return element("p", text(" ".join(told), 2000))
+
+
+def _choices(
+    axes: Sequence[Axis], questions: Sequence[Question], commits: Sequence[tuple[int, str]]
+) -> Sequence[Choice]:
+    columns = [(str(at), shown(axis.column, 80)) for at, axis in enumerate(axes)]
+    second = "1" if len(axes) > 1 else _BY_NUMBER
+    found = [
+        Choice("across", "Across", [("", columns)], "0"),
+        Choice("up", "Up", [("", [*columns, (_BY_NUMBER, "files, one above another")])], second),
+    ]
+    asked = [(f"q{at}", question.text) for at, question in enumerate(questions)]
+    made = [(f"c{at}", label) for at, (_, label) in enumerate(commits)]
+    if asked or made:
+        groups = [("", [("", "nothing")]), ("Queries", asked), ("Commits", made)]
+        chosen = "q0" if asked else ""
+        found.append(Choice("marked", "Stands out", [group for group in groups if group[1]], chosen))
+    return found
+
+
+def _legend(first: Question | None, commits: Sequence[tuple[int, str]]) -> Html:
+    if first is None and not commits:
+        return swatches(("file", "file"))
+    meaning = "file that the query reads" if not commits else "file that the query reads, or that the commit added"
+    asked = [("asked", "what the query asks for")] if first is not None and first.boxes else []
+    return swatches(("file", "file"), ("read", meaning), *asked)
+
+
+def _numbers(picture: Picture, axes: Sequence[Axis]) -> Html:
+    """Tell how wide files are: what the rectangles show, in numbers."""
+    rows = [
+        Row(
+            name(axis.column),
+            [text(_width(drawing.low[axis.column], drawing.high[axis.column])) for drawing in picture.drawings],
+        )
+        for axis in axes
+    ]
+    heads = ("column", *(shown(drawing.label, 60) for drawing in picture.drawings))
+    return table("How wide a file is in the mean, as a part of the axis.", heads, rows)
+
+
+def _width(low: Places, high: Places) -> str:
+    wide = high.astype(np.float64) - low
+    return "-" if not (wide >= 0).any() else share_text(float(wide[wide >= 0].mean()) / LAST_PLACE)
+
+
+# --- Depth -----------------------------------------------------------------------------------------------------------
+
+
+def depth_chart(versions: Sequence[tuple[str, Sequence[Depth]]]) -> Chart | None:
+    """Draw how many files lie how deep, of a column that readers choose; each version of the table has its label."""
+    columns = list(dict.fromkeys(depth.column for _, depths in versions for depth in depths if depth.histogram))
+    if not columns:
+        return None
+    found = {(label, depth.column): depth for label, depths in versions for depth in depths}
+    labels = [label for label, _ in versions]
+    data = {
+        "kind": "depths",
+        "labels": [shown(label, 60) for label in labels],
+        "columns": [_depths([found.get((label, column)) for label in labels]) for column in columns],
+    }
+    first = _deep([found.get((label, columns[0])) for label in labels])
+    return Chart(
+        id="depths",
+        label="files by depth",
+        caption=element(
+            "p",
+            text(
+                "A file's depth is the largest number of files that share one value within its range: about so many "
+                "are read to find it. Well clustered, most files have a depth of 1 or 2."
+            ),
+        ),
+        data=data,
+        numbers=_depth_table(columns, labels, found),
+        plots=[("", first)],
+        choices=[
+            Choice("column", "Column", [("", [(str(at), shown(each, 80)) for at, each in enumerate(columns)])], "0")
+        ],
+    )
+
+
+def _depths(depths: Sequence[Depth | None]) -> Mapping[str, object]:
+    classes = _classes(depths)
+    counts = [[0 if depth is None else depth.histogram.get(end, 0) for end in classes] for depth in depths]
+    return {"classes": [_class_text(end) for end in classes], "counts": counts, "said": _deep(depths)}
+
+
+def _classes(depths: Sequence[Depth | None]) -> list[int]:
+    return sorted({end for depth in depths if depth is not None for end in depth.histogram})
+
+
+def _class_text(end: int) -> str:
+    """Name a class: depths up to 16 have their own, then each reaches from above half of its end.
+
+    >>> _class_text(3), _class_text(64)
+    ('3', '33 to 64')
+    """
+    return f"{end:,}" if end <= 16 else f"{end // 2 + 1:,} to {end:,}"
+
+
+def _deep(depths: Sequence[Depth | None]) -> str:
+    known = [depth for depth in depths if depth is not None]
+    means = " → ".join(f"{depth.average_depth:,.1f}" for depth in known)
+    read = " → ".join(f"{depth.lookup_files:,.1f}" for depth in known)
+    return f"Mean depth {means}; a look-up of one value reads {read} files."
+
+
+def _depth_table(columns: Sequence[str], labels: Sequence[str], found: Mapping[tuple[str, str], Depth]) -> Html:
+    rows = []
+    for column in columns:
+        depths = [found.get((label, column)) for label in labels]
+        for end in _classes(depths):
+            counts = ["-" if depth is None else f"{depth.histogram.get(end, 0):,}" for depth in depths]
+            head = joined([name(column), element("small", text(f"depth {_class_text(end)}"))])
+            rows.append(Row(head, [text(count) for count in counts]))
+    heads = ("column and depth", *(shown(label, 60) for label in labels))
+    return element("div", table("Files by depth.", heads, rows), class_="scroll") if rows else NOTHING

@@ -1,0 +1,306 @@
+"""Results as fragments for notebooks: tables and rectangles without a script, in the notebook's own colors.
+
+A notebook may be dark or light, and its page may know nothing of the reader's system: text has the color of what is
+around it, and no background is set.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from zonal.advising.advice import Advice
+from zonal.auditing.audit import Audit
+from zonal.display import Shown
+from zonal.errors import ZonalError
+from zonal.picture import Picture
+from zonal.report.audit import audit_facts, audit_notes, commit_text, hindered, known_share, verdict
+from zonal.report.page import NOTHING, Html, Row, described, element, joined, listed, name, table, text
+from zonal.report.rectangles import rectangles
+from zonal.report.text import layout_text
+from zonal.report.wording import (
+    Fact,
+    change_facts,
+    column_cells,
+    cost_text,
+    gain_text,
+    interval_text,
+    payback_text,
+    plural,
+    share_text,
+    shown_candidates,
+    table_facts,
+    what_text,
+)
+from zonal.sizes import size_text
+from zonal.verbs.cluster import Clustering, ClusteringPlan
+from zonal.verbs.explain import Explanation
+from zonal.verbs.show import TableHealth
+
+MOST_ROWS = 12
+_LONG = 600
+"""Characters of a sentence that may quote names."""
+
+_STYLE = """
+.zonal-result { overflow-x: auto; overflow-wrap: anywhere; }
+.zonal-result h4 { margin: .3em 0; font-size: 1.1em; }
+.zonal-result p, .zonal-result ul { margin: .4em 0; }
+.zonal-result table { border-collapse: collapse; margin: .5em 0; min-width: 24em; font-variant-numeric: tabular-nums; }
+.zonal-result caption { text-align: left; caption-side: top; padding: .2em 0; color: inherit; opacity: .8; }
+.zonal-result th, .zonal-result td { text-align: left; vertical-align: top; padding: .2em .8em .2em 0;
+  border-bottom: 1px solid rgba(128, 128, 128, .4); background: none; }
+.zonal-result td.number, .zonal-result th.number { text-align: right; }
+.zonal-result dl { display: grid; grid-template-columns: max-content 1fr; gap: .1em 1em; margin: .4em 0; }
+.zonal-result dt { opacity: .8; } .zonal-result dd { margin: 0; }
+.zonal-result figure { margin: 0 1em .5em 0; display: inline-block; vertical-align: top; }
+"""
+
+Item = TypeVar("Item")
+
+
+def html_of(result: Shown) -> str:
+    """Return what a notebook draws of a result: HTML that holds no script and loads nothing, names escaped."""
+    for kind, write in _WRITERS:
+        if isinstance(result, kind):
+            style = element("style", Html(_STYLE))
+            return element("div", style, joined(write(result)), class_="zonal-result")
+    raise ZonalError(f"{type(result).__name__} is not a result that can be drawn.")
+
+
+# --- Parts -----------------------------------------------------------------------------------------------------------
+
+
+def _heading(what: str, of: str) -> Html:
+    return element("h4", text(what), name(of))
+
+
+def _facts(facts: Iterable[Fact]) -> Html:
+    return described((text(label), text(fact, _LONG)) for label, fact in facts)
+
+
+def _lines(heading: str, lines: Sequence[str]) -> Html:
+    """List sentences under a heading, the first ones; nothing where there are none."""
+    if not lines:
+        return NOTHING
+    shown = [text(line, _LONG) for line in lines[:MOST_ROWS]]
+    return joined([element("p", text(heading)), listed([*shown, *_more(len(lines))])])
+
+
+def _table(
+    caption: str, columns: Sequence[str], items: Sequence[Item], row: Callable[[Item], Row], plain: Sequence[str] = ()
+) -> Html:
+    """Write the first items as a table, and how many more there are; nothing where there are none."""
+    if not items:
+        return NOTHING
+    found = table(caption, columns, [row(item) for item in items[:MOST_ROWS]], plain=plain)
+    return joined([found, *(element("p", more) for more in _more(len(items)))])
+
+
+def _more(count: int) -> list[Html]:
+    return [text(f"and {count - MOST_ROWS:,} more")] if count > MOST_ROWS else []
+
+
+def _row(head: str, *cells: str) -> Row:
+    return Row(name(head), [text(cell) for cell in cells])
+
+
+def _drawn(picture: Picture | None) -> Html:
+    return NOTHING if picture is None else rectangles(picture)
+
+
+def _version(version: int | None) -> str:
+    return "" if version is None else f", version {version}"
+
+
+# --- Results ---------------------------------------------------------------------------------------------------------
+
+
+def _health(health: TableHealth) -> Iterator[Html]:
+    yield _heading("", health.name)
+    yield _facts(_health_facts(health))
+    yield _table(
+        "How well each column skips.",
+        ("column", "bounds", "distinct", "depth", "overlaps", "look-up"),
+        health.columns,
+        lambda column: _row(
+            column.depth.column,
+            f"{column.depth.files_with_bounds / max(column.files, 1):.0%}",
+            f"≥ {column.depth.distinct_at_least:,}",
+            f"{column.depth.average_depth:,.1f}",
+            f"{column.depth.average_overlaps:,.1f}",
+            f"{column.depth.lookup_files / max(column.files, 1):.1%}",
+        ),
+    )
+    if health.columns_left_out:
+        yield element("p", text(f"{plural(health.columns_left_out, 'other column')} with bounds: name them."))
+    yield _drawn(health.picture)
+    yield _lines("Not to be rewritten:", health.blockers)
+    yield _lines("Problems:", health.problems)
+
+
+def _health_facts(health: TableHealth) -> Iterator[Fact]:
+    rows = "rows not known" if health.rows is None else plural(health.rows, "row")
+    yield "table", f"{health.format}{_version(health.version)}: {plural(health.files, 'file')}, {rows}"
+    sizes = (health.bytes, health.smallest_file, health.median_file, health.largest_file)
+    if health.files:
+        yield "bytes", "{} (files: {} / {} / {}, smallest / median / largest)".format(*map(size_text, sizes))
+    if health.partitioning:
+        yield "partitions", f"{health.partitions:,} by {', '.join(health.partitioning)}"
+    if health.layout:
+        yield "layout", f"{layout_text(health.layout)}, {health.files_in_layout:,} of {plural(health.files, 'file')}"
+    if health.delete_files:
+        yield "deletes", f"{plural(health.delete_files, 'delete file applies', 'delete files apply')}"
+
+
+def _explanation(found: Explanation) -> Iterator[Html]:
+    yield _heading("What a query reads of ", found.table)
+    yield element("p", element("code", text(found.predicate, _LONG)))
+    yield _table(
+        f"It reads {share_text(found.share_of_bytes)} of the bytes ({found.format}{_version(found.version)}).",
+        ("level", "read", "of", "bytes read", "of bytes"),
+        found.levels,
+        lambda level: _row(
+            level.name, f"{level.kept:,}", f"{level.total:,}", size_text(level.kept_bytes), size_text(level.total_bytes)
+        ),
+    )
+    skipped = sorted(found.skipped_by.items(), key=lambda item: -item[1])
+    yield _table("What skipped files.", ("column", "files"), skipped, lambda item: _row(item[0], f"{item[1]:,}"))
+    yield _drawn(found.picture)
+    yield _lines("No statistics help with:", found.unknown)
+    yield _lines("Notes:", found.notes)
+
+
+def _advice(advice: Advice) -> Iterator[Html]:
+    yield _heading("Advice for ", advice.table)
+    yield element("p", element("strong", text(advice.reason, 2 * _LONG)))
+    yield _facts([*table_facts(advice), *change_facts(advice)])
+    yield _table(
+        "Candidates, best first; shares are of the table's bytes.",
+        ("what", "reads", "9 of 10 times", "than now", "files", "cost", "paid back"),
+        shown_candidates(advice),
+        lambda each: _row(
+            what_text(each),
+            share_text(each.reads.bytes),
+            interval_text(each.reads),
+            gain_text(each),
+            f"{each.files:,}",
+            cost_text(each.cost),
+            payback_text(each.cost),
+        ),
+    )
+    columns = ("column", "queries' weight", "by =", "distinct", "skipped by")
+    yield _table(
+        "The columns that queries filter.",
+        columns,
+        advice.filtered,
+        lambda column: _row(column.column, *column_cells(column)),
+        plain=columns[-1:],
+    )
+    yield _drawn(advice.picture)
+    yield _lines("Warnings:", [warning.text for warning in advice.warnings])
+
+
+def _clustering(done: Clustering) -> Iterator[Html]:
+    yield _heading("", done.table)
+    if not done.added_files:
+        yield element("p", text(f"Nothing to do. {done.note or 'Every chosen file is in the layout already.'}", _LONG))
+    yield _facts(_clustering_facts(done))
+    yield _table(
+        "Files that a look-up of one value reads.",
+        ("column", "before", "after"),
+        done.depths,
+        lambda depth: _row(depth.column, *(f"{max(1, round(files)):,}" for files in (depth.before, depth.after))),
+    )
+    if done.predicted is not None:
+        shares = done.predicted.share_before, done.predicted.share_predicted, done.predicted.share_after
+        caption = f"What {plural(done.predicted.queries, 'query', 'queries')} read of the table's bytes, in the mean."
+        whens = list(zip(("before", "predicted", "after"), shares, strict=True))
+        yield _table(caption, ("when", "share"), whens, lambda item: _row(item[0], share_text(item[1])))
+    yield _drawn(done.picture)
+
+
+def _clustering_facts(done: Clustering) -> Iterator[Fact]:
+    if done.layout:
+        yield "layout", layout_text(done.layout)
+    if done.added_files:
+        removed, added = size_text(done.removed_bytes), size_text(done.added_bytes)
+        old, new = plural(done.removed_files, "file"), plural(done.added_files, "file")
+        yield "rewritten", f"{old}, {removed} → {new}, {added}; {plural(done.rows, 'row')}"
+    if done.versions:
+        yield "committed", ", ".join(f"version {version}" for version in done.versions[:MOST_ROWS])
+    if done.conflicts:
+        yield "conflicts", f"{done.conflicts:,} with other writers; their changes are kept"
+    yield "time", f"{done.seconds:,.1f} s"
+
+
+def _plan(plan: ClusteringPlan) -> Iterator[Html]:
+    yield _heading("Plan for ", plan.table)
+    if not plan.files:
+        yield element("p", text(f"Nothing to do. {plan.note or 'Every chosen file is in the layout already.'}", _LONG))
+        return
+    yield _facts(_plan_facts(plan))
+    yield element("p", text("Nothing was changed."))
+
+
+def _plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
+    yield "layout", layout_text(plan.layout)
+    old = f"{plural(plan.files, 'file')}, {size_text(plan.bytes)}, {plural(plan.rows, 'row')}"
+    yield "to rewrite", f"{old} in {plural(plan.partitions, 'partition')}"
+    yield "into", f"about {plural(plan.new_files, 'file')}, {size_text(plan.new_bytes)}"
+    if plan.share_before is not None and plan.share_predicted is not None:
+        before, after = share_text(plan.share_before), share_text(plan.share_predicted)
+        yield "queries", f"read {before} of the bytes now, and {after} afterwards, as predicted"
+    yield "commits", f"{plan.commits:,}"
+    yield "time", f"about {max(plan.seconds, 1):,.0f} s on this machine"
+
+
+def _audit(audit: Audit) -> Iterator[Html]:
+    yield _heading("Audit of ", audit.table)
+    yield element("p", element("strong", text(verdict(audit), 2 * _LONG)))
+    if audit.culprit is not None:
+        yield element("p", text(f"Most of it comes from: {audit.culprit.sentence}", _LONG))
+    yield _facts(audit_facts(audit))
+    yield _table(
+        "Queries that read most, by weight, first; shares are of the table's bytes.",
+        ("query", "weight", "files", "bytes", "rows matching", "clustered anew"),
+        audit.asked,
+        lambda each: _row(
+            each.query,
+            f"{each.weight:.1%}",
+            f"{each.files:,}",
+            *map(known_share, (each.byte_share, each.selectivity, each.fresh_share)),
+        ),
+    )
+    yield _table(
+        "What each column skips.",
+        ("column", "queries' weight", "of the files", "of the bytes"),
+        audit.columns,
+        lambda column: _row(
+            f"{column.column} (partitions)" if column.partitions else column.column,
+            f"{column.weight:.0%}",
+            share_text(column.skipped_files),
+            share_text(column.skipped_bytes),
+        ),
+    )
+    yield _table(
+        "Commits, those that cause most of what is read for nothing first.",
+        ("files added by", "files", "of what is read", "of that for nothing"),
+        audit.commits,
+        lambda each: _row(
+            each.sentence or commit_text(each),
+            f"{each.files:,}",
+            share_text(each.read_share),
+            share_text(each.excess_share),
+        ),
+    )
+    yield _drawn(audit.picture)
+    yield _lines("Queries that statistics can't help:", list(hindered(audit)))
+    yield _lines("Notes:", list(audit_notes(audit)))
+
+
+_WRITERS: tuple[tuple[type[Shown], Callable[..., Iterator[Html]]], ...] = (
+    (TableHealth, _health),
+    (Explanation, _explanation),
+    (Advice, _advice),
+    (Clustering, _clustering),
+    (ClusteringPlan, _plan),
+    (Audit, _audit),
+)

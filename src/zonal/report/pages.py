@@ -1,0 +1,281 @@
+"""Results as pages to keep, send and print: the verdict first, then charts, then the numbers."""
+
+from collections.abc import Iterator, Sequence
+
+from zonal.report.auditpage import audit_page
+from zonal.report.charts import Chart, figure, scripts_of
+from zonal.report.filecharts import depth_chart, files_chart
+from zonal.report.page import (
+    NOTHING,
+    Html,
+    Row,
+    described,
+    element,
+    joined,
+    listed,
+    name,
+    page,
+    section,
+    share_bar,
+    table,
+    text,
+)
+from zonal.report.sharecharts import reads_chart
+from zonal.report.text import layout_text
+from zonal.report.wording import Fact, plural, share_text
+from zonal.sizes import size_text
+from zonal.verbs.cluster import Clustering
+from zonal.verbs.explain import Explanation, Level, ReadFile
+from zonal.verbs.show import ColumnHealth, TableHealth
+
+__all__ = ["audit_page", "clustering_page", "explanation_page", "health_page"]
+
+_LONG = 600
+_MOST_FILES = 1000
+"""Files that are listed by name."""
+
+
+def framed(title: str, parts: Sequence[Html], charts: Sequence[Chart | None]) -> str:
+    """Return a page with its charts' scripts, where it has charts."""
+    return page(title, joined(parts), scripts_of([chart for chart in charts if chart is not None]))
+
+
+def charted(heading: str, chart: Chart | None, *more: Html) -> Html:
+    """Write a section around a chart; nothing where there is none."""
+    return NOTHING if chart is None else section(heading, *more, figure(chart))
+
+
+def _facts(facts: Iterator[Fact]) -> Html:
+    return described((text(label), text(fact, _LONG)) for label, fact in facts)
+
+
+def _verdict(sentences: Sequence[str], kind: str = "verdict") -> Html:
+    return element("div", *(element("p", text(each, 2 * _LONG)) for each in sentences if each), class_=kind)
+
+
+def _lines(heading: str, lines: Sequence[str]) -> Html:
+    return section(heading, listed(text(line, _LONG) for line in lines)) if lines else NOTHING
+
+
+# --- show ------------------------------------------------------------------------------------------------------------
+
+
+def health_page(health: TableHealth) -> str:
+    """Return the page of what `show` found."""
+    files = files_chart(health.picture)
+    depths = depth_chart([("now", [column.depth for column in health.columns])])
+    ordered = sorted(health.columns, key=lambda column: column.depth.lookup_files)
+    parts = [
+        element("h1", text("Health of "), name(health.name)),
+        _verdict(_health_verdict(ordered, health), "verdict other" if health.problems else "verdict"),
+        _facts(_health_facts(health)),
+        _health_columns(ordered, health),
+        charted("The files", files),
+        charted("How deep files lie", depths if health.picture is not None else None),
+        _lines("Not to be rewritten", health.blockers),
+        _lines("Problems", health.problems),
+        element("footer", text("Made by zonal show from the table's metadata alone.")),
+    ]
+    return framed(f"zonal show: {health.name}", parts, [files, depths] if health.picture is not None else [])
+
+
+def _health_verdict(ordered: Sequence[ColumnHealth], health: TableHealth) -> list[str]:
+    if not ordered:
+        return [f"No column has bounds: every filter reads all {plural(health.files, 'file')}."]
+    best, worst = _sentence(ordered[0].verdict), _sentence(ordered[-1].verdict)
+    return [best] if len(ordered) == 1 else [f"Best: {best}", f"Worst: {worst}"]
+
+
+def _sentence(words: str) -> str:
+    return f"{words}." if words else ""
+
+
+def _health_facts(health: TableHealth) -> Iterator[Fact]:
+    version = "" if health.version is None else f", version {health.version}"
+    moment = f", {health.time:%Y-%m-%d %H:%M:%S}" if health.time else ""
+    yield "table", f"{health.name} ({health.format}{version}{moment})"
+    rows = "rows not known" if health.rows is None else f"{health.rows:,} rows"
+    yield "files", f"{plural(health.files, 'file')}, {rows}, {size_text(health.bytes)}"
+    if health.files:
+        sizes = (health.smallest_file, health.median_file, health.largest_file)
+        yield "file sizes", " / ".join(size_text(size) for size in sizes) + " (smallest / median / largest)"
+    if health.partitioning:
+        yield "partitions", f"{health.partitions:,} by {', '.join(health.partitioning)}"
+    if health.layout:
+        yield "layout", f"{layout_text(health.layout)}, {health.files_in_layout:,} of {plural(health.files, 'file')}"
+    if health.delete_files:
+        rows = "" if health.deleted_rows is None else f", {health.deleted_rows:,} rows"
+        yield "deletes", f"{plural(health.delete_files, 'delete file applies', 'delete files apply')}{rows}"
+
+
+def _health_columns(ordered: Sequence[ColumnHealth], health: TableHealth) -> Html:
+    if not ordered:
+        return NOTHING
+    heads = ("column", "a look-up reads", "with bounds", "distinct", "depth", "overlaps", "constant files")
+    rows = [Row(name(column.depth.column), _health_cells(column)) for column in ordered]
+    caption = "Columns that skip best first. A look-up asks for one value; its share is of the files, in the mean."
+    left = health.columns_left_out
+    more = element("p", text(f"{plural(left, 'more column has', 'more columns have')} bounds."), class_="soft")
+    return section("Columns", table(caption, heads, rows, plain=heads[1:2]), more if left else NOTHING)
+
+
+def _health_cells(column: ColumnHealth) -> list[Html]:
+    depth, files = column.depth, max(column.files, 1)
+    return [
+        share_bar(depth.lookup_files / files, share_text(depth.lookup_files / files)),
+        text(f"{depth.files_with_bounds / files:.0%}"),
+        text(f"≥ {depth.distinct_at_least:,}"),
+        text(f"{depth.average_depth:,.1f}"),
+        text(f"{depth.average_overlaps:,.1f}"),
+        text(f"{depth.constant_files:,}"),
+    ]
+
+
+# --- explain ---------------------------------------------------------------------------------------------------------
+
+
+def explanation_page(found: Explanation) -> str:
+    """Return the page of what a query reads."""
+    files = files_chart(found.picture)
+    parts = [
+        element("h1", text("What a query reads of "), name(found.table)),
+        element("pre", element("code", text(found.predicate, 20_000))),
+        _verdict([_read_text(found)]),
+        _facts(iter([("table", _named(found))])),
+        _levels(found),
+        charted("The files", files),
+        _skipped(found),
+        _lines("No statistics help with", found.unknown),
+        _read_files(found.files),
+        _lines("Notes", found.notes),
+        element("footer", text("Made by zonal explain. The query wasn't run: statistics tell what must be read.")),
+    ]
+    return framed(f"zonal explain: {found.table}", parts, [files])
+
+
+def _named(found: Explanation) -> str:
+    version = "" if found.version is None else f", version {found.version}"
+    return f"{found.table} ({found.format}{version})"
+
+
+def _read_text(found: Explanation) -> str:
+    files = next((level for level in found.levels if level.name == "files"), found.levels[-1])
+    share = share_text(files.kept_bytes / max(found.levels[0].total_bytes, 1))
+    read = f"The query reads {files.kept:,} of {plural(files.total, 'file')}: {share} of the table's bytes."
+    finest = found.levels[-1]
+    if finest is files:
+        return read
+    return f"{read} Of these, {finest.name} leave {share_text(found.share_of_bytes)}."
+
+
+def _levels(found: Explanation) -> Html:
+    whole = max(found.levels[0].total_bytes, 1)
+    heads = ("level", "share of the bytes", "read", "of", "bytes read", "of the bytes")
+    rows = [Row(text(level.name), _level_cells(level, whole)) for level in found.levels]
+    caption = "Each level skips a part of what the level above it has left."
+    return section("What is read", table(caption, heads, rows, plain=heads[1:2]))
+
+
+def _level_cells(level: Level, whole: int) -> list[Html]:
+    sizes = text(size_text(level.kept_bytes)), text(size_text(level.total_bytes))
+    share = level.kept_bytes / whole
+    return [share_bar(share, share_text(share)), text(f"{level.kept:,}"), text(f"{level.total:,}"), *sizes]
+
+
+def _skipped(found: Explanation) -> Html:
+    if not found.skipped_by:
+        return NOTHING
+    ordered = sorted(found.skipped_by.items(), key=lambda item: -item[1])
+    rows = [Row(name(column), [text(f"{count:,}")]) for column, count in ordered]
+    return section("What skipped files", table("Files by the first column that excludes them.", ("by", "files"), rows))
+
+
+def _read_files(files: Sequence[ReadFile]) -> Html:
+    if not files:
+        return NOTHING
+    rows = [Row(name(file.path), [text(cell) for cell in _file_cells(file)]) for file in files[:_MOST_FILES]]
+    more = f", the first {_MOST_FILES:,}" if len(files) > _MOST_FILES else ""
+    heads = ("file", "size", "rows", "row groups read")
+    listing = element("div", table(f"Files that are read{more}.", heads, rows), class_="scroll")
+    return section(
+        "Files that are read", element("details", element("summary", text(plural(len(files), "file"))), listing)
+    )
+
+
+def _file_cells(file: ReadFile) -> tuple[str, str, str]:
+    rows = "-" if file.rows is None else f"{file.rows:,}"
+    groups = "-" if file.row_groups is None else f"{file.row_groups:,} of {file.total_row_groups:,}"
+    return size_text(file.size), rows, groups
+
+
+# --- cluster ---------------------------------------------------------------------------------------------------------
+
+
+def clustering_page(done: Clustering) -> str:
+    """Return the page of what a rewrite did."""
+    files, reads = files_chart(done.picture), reads_chart(done.picture)
+    drawings = () if done.picture is None else done.picture.drawings
+    depths = depth_chart([(drawing.label, drawing.depths) for drawing in drawings])
+    parts = [
+        element("h1", text("Clustering of "), name(done.table)),
+        _verdict(_done(done), "verdict" if done.added_files else "verdict other"),
+        _facts(_clustering_facts(done)),
+        _lookups(done),
+        charted("The files, before and after" if len(drawings) > 1 else "The files", files),
+        charted("What each query reads", reads),
+        charted("How deep files lie", depths),
+        element("footer", text("Made by zonal cluster. Old files stay until the table's own clean-up removes them.")),
+    ]
+    return framed(f"zonal cluster: {done.table}", parts, [files, reads, depths])
+
+
+def _done(done: Clustering) -> list[str]:
+    if not done.added_files:
+        return ["Nothing was changed.", done.note or f"Every chosen file is in {layout_text(done.layout)} already."]
+    found = []
+    if done.predicted is not None:
+        told = done.predicted
+        before, after, predicted = map(share_text, (told.share_before, told.share_after, told.share_predicted))
+        asked = plural(told.queries, "query", "queries")
+        found.append(f"{asked} read {before} of the bytes before, {after} now; {predicted} were predicted.")
+    if done.depths:
+        best = max(done.depths, key=lambda depth: depth.before / max(depth.after, 1e-9))
+        before = f"{max(1, round(best.before)):,} of {plural(done.files_before, 'file')}"
+        after = f"{max(1, round(best.after)):,} of {done.files_after:,}"
+        found.append(f"A look-up of one {best.column} read {before} before, and reads {after} now.")
+    return found or [f"{plural(done.added_files, 'file')} written in the order of {layout_text(done.layout)}."]
+
+
+def _clustering_facts(done: Clustering) -> Iterator[Fact]:
+    version = f", version {done.versions[-1]}" if done.versions else ""
+    commits = f", {len(done.versions)} commits" if len(done.versions) > 1 else ""
+    yield "table", f"{done.table} ({done.format}{version}{commits})"
+    if done.layout:
+        yield "layout", layout_text(done.layout)
+    if done.added_files:
+        removed = f"{plural(done.removed_files, 'file')}, " if done.removed_files else "read "
+        new = f"{plural(done.added_files, 'file')}, {size_text(done.added_bytes)}"
+        yield "rewritten", f"{removed}{size_text(done.removed_bytes)} → {new}, {done.rows:,} rows"
+    if done.conflicts:
+        yield "conflicts", f"{done.conflicts} with other writers; their changes are kept"
+    yield "time", f"{done.seconds:,.1f} s"
+
+
+def _lookups(done: Clustering) -> Html:
+    if not done.depths:
+        return NOTHING
+    rows = [
+        Row(
+            name(depth.column),
+            [_lookup(depth.before, done.files_before), _lookup(depth.after, done.files_after)],
+        )
+        for depth in done.depths
+    ]
+    heads = ("column", "before", "now")
+    caption = "Files that a look-up of one value reads, in the mean over all rows."
+    return section("Look-ups", table(caption, heads, rows, plain=heads[1:]))
+
+
+def _lookup(read: float, files: int) -> Html:
+    share = read / max(files, 1)
+    return share_bar(share, share_text(share), f"{max(1, round(read)):,} of {plural(files, 'file')}")

@@ -1,0 +1,69 @@
+"""Audits as metrics: Prometheus's text format, version 0.0.4, for a file that its node exporter collects."""
+
+import math
+from collections.abc import Callable, Sequence
+
+from zonal.auditing.audit import Audit
+from zonal.errors import ZonalError, quoted
+
+_Number = int | float | None
+_GAUGES: tuple[tuple[str, str, Callable[[Audit], _Number]], ...] = (
+    ("ratio", "Files that queries read, of those in partitions that might match.", lambda audit: audit.ratio),
+    ("byte_ratio", "Bytes that queries read, of those in partitions that might match.", lambda audit: audit.byte_ratio),
+    ("file_share", "Share of the files that queries read.", lambda audit: audit.file_share),
+    ("byte_share", "Share of the bytes that queries read.", lambda audit: audit.byte_share),
+    ("partition_file_share", "Share of the files in partitions that might match.", lambda a: a.partition_file_share),
+    ("partition_byte_share", "Share of the bytes in partitions that might match.", lambda a: a.partition_byte_share),
+    ("row_group_share", "Share of the bytes where row groups are skipped.", lambda audit: audit.row_group_share),
+    ("selectivity", "Share of the rows that match.", lambda audit: audit.selectivity),
+    (
+        "fresh_share",
+        "Share of the bytes that queries would read of the table, freshly clustered; predicted.",
+        lambda audit: None if audit.fresh is None else audit.fresh.byte_share,
+    ),
+    ("excess_share", "Part of the bytes read in which no row matches; estimated.", lambda audit: audit.excess_share),
+    ("hindered_share", "Weight of the queries that no layout can help.", lambda audit: audit.hindered),
+    ("files", "Files of the table.", lambda audit: audit.files),
+    ("bytes", "Bytes of the table's files.", lambda audit: audit.bytes),
+    ("rows", "Rows of the table.", lambda audit: audit.rows),
+    ("queries", "Different filters that were asked.", lambda audit: audit.queries),
+    ("alert", "1 where a limit was crossed, 0 where none was.", lambda audit: int(bool(audit.alerts))),
+    ("version", "Version or snapshot of the table that was audited.", lambda audit: audit.version),
+    ("timestamp_seconds", "When the table was audited, in seconds since 1970.", lambda a: a.audited.timestamp()),
+    ("duration_seconds", "How long the audit took.", lambda audit: audit.seconds),
+)
+
+
+def metrics_text(audits: Sequence[Audit]) -> str:
+    """Write the newest audit of each table; what isn't known is left out.
+
+    The same table twice is refused: a metric has one value. A scraper may round Iceberg's snapshot ids, for it reads
+    numbers as floats; they still change with the table.
+    """
+    labels = [_labels(audit) for audit in audits]
+    for label, audit in zip(labels, audits, strict=True):
+        if labels.count(label) > 1:
+            raise ZonalError(f"{quoted(audit.table, limit=200)} is there twice: a metric has one value a table.")
+    lines = []
+    for name, about, value_of in _GAUGES:
+        values = [(label, value_of(audit)) for label, audit in zip(labels, audits, strict=True)]
+        known = [f"zonal_audit_{name}{label} {_number(value)}" for label, value in values if value is not None]
+        if known:
+            lines += [f"# HELP zonal_audit_{name} {about}", f"# TYPE zonal_audit_{name} gauge", *known]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _labels(audit: Audit) -> str:
+    return f'{{table="{_escaped(audit.table)}",format="{_escaped(audit.format)}"}}'
+
+
+def _escaped(value: str) -> str:
+    """Escape a label's value as the format says; halves of characters, which are no UTF-8, as Python writes them."""
+    whole = value.encode(errors="backslashreplace").decode()
+    return whole.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _number(value: int | float) -> str:
+    if math.isfinite(value):
+        return repr(value)
+    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"

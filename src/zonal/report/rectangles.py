@@ -1,0 +1,164 @@
+"""Files as rectangles without a script: a small drawing for notebooks, of the first two columns of a picture."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
+
+import numpy as np
+import numpy.typing as npt
+
+from zonal.picture import Axis, Drawing, Picture, Question
+from zonal.report.page import NOTHING, Html, element, joined, text
+from zonal.report.text import printable
+from zonal.report.wording import clipped, plural, share_text
+
+MOST_RECTANGLES = 2000
+"""Rectangles of all drawings together."""
+
+_MOST_BOXES = 50
+_MOST_NAME = 40
+_MOST_TICK = 16
+_SIDE = 320.0
+"""Width and height of the field that files are drawn in …"""
+_LEFT, _BELOW, _AROUND = 18.0, 34.0, 6.0
+"""… and of what is around it."""
+_WHOLE = 65535
+_LEAST = 1.0
+"""Width of a file that holds a single value: it can be seen."""
+# Neither is text; both stand out on a white and on a black page.
+_UNREAD, _READ = "#3f86cf", "#d9730d"
+
+Spans = npt.NDArray[np.float64]
+
+
+def rectangles(picture: Picture) -> Html:
+    """Draw each version of a table; where there are queries, what the first of them asks for and reads."""
+    if not picture.axes or not picture.drawings:
+        return NOTHING
+    most = max(1, MOST_RECTANGLES // len(picture.drawings))
+    question = picture.questions[0] if picture.questions else None
+    figures = [
+        _figure(picture.axes, drawing, number, question, most) for number, drawing in enumerate(picture.drawings)
+    ]
+    legend = NOTHING if question is None else element("p", _legend(picture, question))
+    return element("div", legend, element("div", *figures, class_="zonal-drawings"))
+
+
+def _legend(picture: Picture, question: Question) -> Html:
+    which = "" if len(picture.questions) == 1 else ", the heaviest query"
+    swatch = element("span", Html("&#9632;"), style=f"color: {_READ}", aria_hidden="true")
+    return joined([swatch, text(f"Orange: files that are read{which}:"), element("code", text(question.text))])
+
+
+def _figure(axes: Sequence[Axis], drawing: Drawing, number: int, question: Question | None, most: int) -> Html:
+    shown = _some(len(drawing.drawn), most)
+    across, up = axes[0], axes[1] if len(axes) > 1 else None
+    left, right = _span(drawing, across.column, shown)
+    bottom, top = _span(drawing, up.column, shown) if up is not None else _one_below_another(len(shown))
+    filled = (left <= right) & (bottom <= top)  # a file of nulls alone lies nowhere
+    reads = _reads(question, number, shown)
+    files = joined(
+        [
+            _files(left, right, bottom, top, filled & ~reads, _UNREAD),
+            _files(left, right, bottom, top, filled & reads, _READ),
+            joined(_boxes(question, across, up)),
+        ]
+    )
+    label = f"{drawing.label}: files over {across.column} and {up.column if up is not None else 'their number'}"
+    edge = _LEFT + _SIDE + _AROUND
+    frame = _field(_LEFT, _AROUND, _SIDE, _SIDE, fill="none", stroke="currentColor", stroke_opacity="0.4")
+    drawn = element(
+        "svg",
+        frame,
+        files,
+        _scale(across, is_up=False),
+        _scale(up, is_up=True),
+        viewBox=f"0 0 {edge:.0f} {_SIDE + _AROUND + _BELOW:.0f}",
+        width="360",
+        role="img",
+        aria_label=printable(clipped(label)),
+        style="max-width: 100%; height: auto; font-size: 11px; color: inherit",
+    )
+    return element("figure", drawn, element("figcaption", text(_caption(drawing, number, question, len(shown)))))
+
+
+def _caption(drawing: Drawing, number: int, question: Question | None, shown: int) -> str:
+    found = f"{drawing.label}: {plural(drawing.files, 'file')}"
+    if shown < drawing.files:
+        found += f", {shown:,} of them drawn"
+    if question is not None and number < len(question.files):
+        found += f"; reads {question.files[number]:,} ({share_text(question.shares[number])} of the bytes)"
+    return found
+
+
+def _some(count: int, most: int) -> npt.NDArray[np.int64]:
+    """Choose rows of a drawing, evenly over all of them."""
+    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.int64)
+
+
+def _span(drawing: Drawing, column: str, shown: npt.NDArray[np.int64]) -> tuple[Spans, Spans]:
+    low, high = (places[column][shown].astype(np.float64) / _WHOLE * _SIDE for places in (drawing.low, drawing.high))
+    return low, high
+
+
+def _one_below_another(count: int) -> tuple[Spans, Spans]:
+    """Give files of a single column a line each."""
+    edges = np.linspace(_SIDE, 0.0, count + 1)
+    return edges[1:], edges[:-1]
+
+
+def _reads(question: Question | None, number: int, shown: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    if question is None or number >= len(question.reads):
+        return np.zeros(len(shown), np.bool_)
+    return np.asarray(question.reads[number], np.bool_)[shown]
+
+
+def _files(left: Spans, right: Spans, bottom: Spans, top: Spans, which: npt.NDArray[np.bool_], color: str) -> Html:
+    width, height = np.maximum(right - left, _LEAST), np.maximum(top - bottom, _LEAST)
+    x, y = _LEFT + np.minimum(left, _SIDE - width), _AROUND + _SIDE - np.minimum(bottom, _SIDE - height) - height
+    drawn = [
+        _field(*each)
+        for each in zip(
+            x[which].tolist(), y[which].tolist(), width[which].tolist(), height[which].tolist(), strict=True
+        )
+    ]
+    faint = f"{min(0.6, max(0.06, 12 / max(len(which), 1))):.2f}"
+    paint = {"fill": color, "fill_opacity": faint, "stroke": color, "stroke_opacity": "0.6", "stroke_width": "0.6"}
+    return element("g", *drawn, **paint) if drawn else NOTHING
+
+
+def _boxes(question: Question | None, across: Axis, up: Axis | None) -> Iterator[Html]:
+    """Outline what a query asks for; a column without a condition is asked for as a whole."""
+    columns = [axis.column for axis in (across, up) if axis is not None]
+    if question is None or not any(column in question.boxes for column in columns):
+        return
+    spans = [question.boxes.get(column, ((0, _WHOLE),)) for column in columns] + [((0, _WHOLE),)] * (up is None)
+    for (left, right), (bottom, top) in islice(product(*spans), _MOST_BOXES):
+        x, y = _LEFT + left / _WHOLE * _SIDE, _AROUND + _SIDE - top / _WHOLE * _SIDE
+        width, height = ((end - start) / _WHOLE * _SIDE for start, end in ((left, right), (bottom, top)))
+        yield _field(
+            x, y, max(width, _LEAST), max(height, _LEAST), fill="none", stroke="currentColor", stroke_width="1.5"
+        )
+
+
+def _field(x: float, y: float, width: float, height: float, **paint: str) -> Html:
+    return element("rect", x=f"{x:.1f}", y=f"{y:.1f}", width=f"{width:.1f}", height=f"{height:.1f}", **paint)
+
+
+def _scale(axis: Axis | None, *, is_up: bool) -> Html:
+    """Write a column's name along its axis, and what stands at the first and the last place that is marked."""
+    name = "one file below another" if axis is None else clipped(axis.column, _MOST_NAME)
+    found = [_label(_SIDE / 2, name, "middle", is_up=is_up, line=0 if is_up else 1)]
+    if axis is not None and len(axis.ticks) > 1:
+        for place, value in (axis.ticks[0], axis.ticks[-1]):
+            along = place / _WHOLE
+            anchor = "start" if along < 0.1 else "end" if along > 0.9 else "middle"  # nothing is cut at the edges
+            found.append(_label(along * _SIDE, clipped(value, _MOST_TICK), anchor, is_up=is_up, line=0))
+    return joined(found)
+
+
+def _label(along: float, label: str, anchor: str, *, is_up: bool, line: int) -> Html:
+    """Write beside an axis, so far along it, in the first or the second line from it."""
+    x, y = (_LEFT - 5, _AROUND + _SIDE - along) if is_up else (_LEFT + along, _AROUND + _SIDE + 14 + 14 * line)
+    turned = f"rotate(-90 {x:.1f} {y:.1f})" if is_up else ""
+    place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "text_anchor": anchor, "transform": turned}
+    return element("text", text(label), fill="currentColor", **place)

@@ -1,0 +1,93 @@
+"""Charts of what queries read: a query beside another, sorted, with those that lose marked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zonal.picture import Picture
+from zonal.report.charts import Chart, shown
+from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, text
+from zonal.report.wording import plural, share_text
+
+WORSE_BY = 0.001
+"""A query reads more than before from this share of the bytes on; less is rounding of sizes."""
+
+_MOST_TEXT = 160
+
+
+@dataclass(frozen=True)
+class Series:
+    """One number a query, None where it isn't known."""
+
+    name: str
+    look: str
+    """bar, line, mark or alarm."""
+    values: Sequence[float | None]
+
+
+def reads_chart(picture: Picture | None) -> Chart | None:
+    """Draw what each query reads before and after, or of the one version there is; None without queries."""
+    if picture is None or len(picture.questions) < 2 or not picture.drawings:
+        return None
+    asked = sorted(picture.questions, key=lambda question: -question.shares[0])
+    labels = [drawing.label for drawing in picture.drawings]
+    shares = [[question.shares[at] for question in asked] for at in range(len(labels))]
+    texts = [question.text for question in asked]
+    if len(labels) == 1:
+        series = [Series(labels[0], "bar", shares[0])]
+        return share_chart(texts, series, "share of the bytes that each query reads", "")
+    before, after = shares[0], shares[-1]
+    worse = [later if later > sooner + WORSE_BY else None for sooner, later in zip(before, after, strict=True)]
+    lost = sum(value is not None for value in worse)
+    series = [Series(labels[-1], "bar", after), Series(labels[0], "line", before)]
+    if lost:
+        series.append(Series("reads more than before", "alarm", worse))
+    return share_chart(texts, series, "share of the bytes that each query reads, before and after", _lost(lost, asked))
+
+
+def _lost(lost: int, asked: Sequence[object]) -> str:
+    if not lost:
+        return f"None of {plural(len(asked), 'query', 'queries')} reads more than before."
+    return f"{plural(lost, 'query reads', 'queries read')} more than before, of {len(asked):,}: marked with a triangle."
+
+
+def share_chart(texts: Sequence[str], series: Sequence[Series], label: str, said: str) -> Chart:
+    """Draw shares of queries that are sorted already."""
+    data = {
+        "kind": "shares",
+        "texts": [shown(each, _MOST_TEXT) for each in texts],
+        "series": [
+            {"name": shown(each.name, 60), "look": each.look, "values": [_number(value) for value in each.values]}
+            for each in series
+        ],
+        "said_values": [[_said(value) for value in each.values] for each in series],
+    }
+    caption = "Queries are numbered by what they read, most first; the table has their conditions under these numbers."
+    return Chart(
+        id="reads",
+        label=label,
+        caption=element("p", text(caption)),
+        data=data,
+        numbers=_numbers(texts, series),
+        plots=[("", said)],
+    )
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _said(value: float | None) -> str:
+    return "-" if value is None else share_text(value)
+
+
+def _numbers(texts: Sequence[str], series: Sequence[Series]) -> Html:
+    compared = [each for each in series if each.look != "alarm"]
+    alarms = [each for each in series if each.look == "alarm"]
+    rows = []
+    for at, query in enumerate(texts):
+        is_worse = any(each.values[at] is not None for each in alarms)
+        mark = element("small", element("span", text("reads more"), class_="bad-text")) if is_worse else NOTHING
+        head = joined([element("span", text(f"{at + 1:,}. "), element("code", name(query, _MOST_TEXT))), mark])
+        rows.append(Row(head, [text(_said(each.values[at])) for each in compared]))
+    heads = ("query", *(shown(each.name, 60) for each in compared))
+    return element("div", table("Share of the table's bytes that each query reads.", heads, rows), class_="scroll")

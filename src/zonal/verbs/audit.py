@@ -1,0 +1,224 @@
+"""`audit`: what the queries of a log read of a table today, whether that has become worse, and which commit did it."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from datetime import timezone as zones
+from types import MappingProxyType
+
+from zonal.advising.asked import filter_weights
+from zonal.auditing.audit import Alert, Audit, CommitAudit
+from zonal.auditing.commits import commits_of
+from zonal.auditing.drift import Limits, alerts_of
+from zonal.auditing.findings import Circumstances, Seen, findings, ratio_of
+from zonal.auditing.naming import named_as
+from zonal.errors import TableError, ZonalError, quoted
+from zonal.files import Commit, Snapshot
+from zonal.picture import Picture
+from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.table import Table, is_versioned
+from zonal.verbs.advise import SAMPLE_ROWS, Progress, table_names
+from zonal.verbs.drawing import compared
+from zonal.verbs.recording import Database, audit_record, opened
+from zonal.verbs.replaying import SAMPLE_QUERIES, Auditing, Case
+from zonal.workload.logs import Logs, PathLike
+from zonal.workload.query import Workload
+
+_NO_VIEWS: Mapping[str, str] = MappingProxyType({})
+
+
+def audit(
+    table: Table | str,
+    *,
+    queries: Workload | Logs | Sequence[PathLike],
+    names: Sequence[str] = (),
+    dialect: str | None = None,
+    timezone: str = "UTC",
+    views: Mapping[str, str] = _NO_VIEWS,
+    half_life_days: float | None = None,
+    cap: float | None = 0.2,
+    since: datetime | None = None,
+    sample: int = SAMPLE_QUERIES,
+    at: int | None = None,
+    alert_ratio: float | None = 0.3,
+    alert_worse: float | None = 0.5,
+    alert_window: int = 10,
+    database: Database = None,
+    look: bool = True,
+    sample_rows: int = SAMPLE_ROWS,
+    hide_literals: bool = False,
+    seed: int = 0,
+    picture: bool = False,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Replay the queries of logs on a table's statistics, and compare with what they could read.
+
+    `queries` and what tells how to read them are as for `advise`; `since` leaves out older entries, and of more than
+    `sample` different queries a seeded part stands for all. `at` asks an older version. An alert is due where the ratio
+    of files read to files in the matching partitions is above `alert_ratio`, or worse than the best of the last
+    `alert_window` audits in the `database` by more than `alert_worse` (0.5 is half as much again); the audit of the
+    newest version is added there. With `look`, some rows and footers are read, for what rows match, what row groups
+    skip and what a fresh layout would bring; without it, only metadata. Nothing of the table is changed.
+    """
+    limits = Limits(alert_ratio, alert_worse, alert_window)
+    how = Auditing(sample, limits, look, sample_rows, hide_literals, seed, picture)
+    how.check()
+    source = open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
+    if not isinstance(queries, Workload | Logs):
+        queries = Logs(Logs.of(queries).paths, names, dialect, timezone, views, half_life_days, cap, since)
+    auditor = Auditor(source, queries, how, timezone=timezone, progress=progress)
+    return auditor.now(database) if at is None else auditor.at(at)
+
+
+def audit_versions(
+    table: Table | str,
+    *,
+    queries: Workload | Logs | Sequence[PathLike],
+    versions: int,
+    how: Auditing | None = None,
+    timezone: str = "UTC",
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> tuple[Audit, ...]:
+    """Ask today's queries of the table's last versions, oldest first, from metadata alone."""
+    if versions < 1:
+        raise ZonalError(f"versions={versions} is not a positive number.")
+    source = open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
+    asked = queries if isinstance(queries, Workload | Logs) else Logs.of(queries)
+    auditor = Auditor(source, asked, how or Auditing(), timezone=timezone, progress=progress)
+    return auditor.last(versions)
+
+
+class Auditor:
+    """A table and its queries, ready to be audited at any version; logs are read once."""
+
+    def __init__(
+        self,
+        table: Table,
+        queries: Workload | Logs,
+        how: Auditing,
+        *,
+        timezone: str = "UTC",
+        progress: Progress | None = None,
+    ) -> None:
+        self.table, self.how = table, how
+        self._known: dict[int, Snapshot | None] = {}
+        self.tell = progress or _silent
+        self.timezone = timezone if isinstance(queries, Workload) else queries.timezone
+        self.tell("reading the table's metadata", 0, 0)
+        self.snapshot = read_snapshot(table)
+        self.workload = queries if isinstance(queries, Workload) else self._read(queries)
+        if not self.workload.queries:
+            raise TableError(
+                f"No query in the logs reads {quoted(self.snapshot.name, limit=200)}. Give the names (--name) by which "
+                "the logs know the table."
+            )
+        if not len(self.snapshot.files):
+            raise TableError(f"{quoted(self.snapshot.name, limit=200)} has no files: there is nothing to audit.")
+
+    def _read(self, logs: Logs) -> Workload:
+        return logs.read(
+            table_names(self.snapshot),
+            self.snapshot.schema.names,
+            lambda done, total: self.tell("reading the logs", done, total),
+        )
+
+    def now(self, database: Database = None) -> Audit:
+        """Audit the newest version, hold it against the last audits, and add it to them."""
+        with opened(database) as history:
+            past = [] if history is None else history.audits(self.snapshot.location, limit=self.how.limits.window)
+            ratios = [record.ratio for record in past if record.ratio is not None]
+            found = self._audit(self.table, self.snapshot, ratios, look=self.how.look)
+            if history is not None:
+                history.add_audit(audit_record(found))
+        return found
+
+    def at(self, version: int) -> Audit:
+        """Audit an older version; no audit is compared or kept.
+
+        One with another schema is asked by today's names, from metadata alone.
+        """
+        pinned = self._pinned(version)
+        snapshot = pinned.snapshot()
+        if not len(snapshot.files):
+            raise TableError(f"Version {version} of {quoted(self.snapshot.name, limit=200)} has no files.")
+        if snapshot.schema.equals(self.snapshot.schema):
+            return self._audit(pinned, snapshot, [], look=self.how.look)
+        return self._audit(pinned, named_as(snapshot, self.snapshot), [], look=False)
+
+    def last(self, count: int) -> tuple[Audit, ...]:
+        """Audit the last versions, oldest first, from metadata alone; versions without files are left out."""
+        chosen = self._versions()[-count:]
+        found = []
+        for number, commit in enumerate(chosen):
+            self.tell("asking versions", number, len(chosen))
+            snapshot = self._pinned(commit.id).snapshot()
+            if len(snapshot.files):
+                asked = named_as(snapshot, self.snapshot)
+                found.append(self._audit(self.table, asked, [], look=False, blame=False))
+        return tuple(found)
+
+    def _versions(self) -> tuple[Commit, ...]:
+        if not is_versioned(self.table):
+            raise TableError(f"{quoted(self.snapshot.name, limit=200)} is plain Parquet, which has no versions.")
+        return self.table.versions()
+
+    def _pinned(self, version: int) -> Table:
+        if not is_versioned(self.table):
+            raise TableError(f"{quoted(self.snapshot.name, limit=200)} is plain Parquet, which has no versions.")
+        return self.table.at(version)
+
+    def _audit(
+        self, table: Table, snapshot: Snapshot, past: Sequence[float], *, look: bool, blame: bool = True
+    ) -> Audit:
+        began = time.monotonic()
+        case = Case(table, snapshot, self.workload, self.timezone, self.how, self.tell)
+        seen = case.look() if look else Seen()
+        commits = self._commits(snapshot, case) if blame else ()
+        alerts = self._alerts(case, past)
+        told = Circumstances(
+            datetime.now(zones.utc), self.workload.summary, self.how.seed, self.how.hide_literals, tuple(case.notes)
+        )
+        found = findings(snapshot, case.asked, case.replayed, seen, told, commits=commits, alerts=alerts)
+        drawn = self._picture(snapshot, case, commits) if self.how.picture else None
+        return replace(found, seconds=time.monotonic() - began, picture=drawn)
+
+    def _alerts(self, case: Case, past: Sequence[float]) -> tuple[Alert, ...]:
+        return alerts_of(ratio_of(case.replayed, case.asked), past, self.how.limits)
+
+    def _commits(self, snapshot: Snapshot, case: Case) -> tuple[CommitAudit, ...]:
+        return commits_of(snapshot, case.replayed, list(filter_weights(case.asked)[0]), self._version)
+
+    def _version(self, version: int) -> Snapshot | None:
+        """Return a version as it was; None where its metadata is gone."""
+        if version not in self._known:
+            try:
+                self._known[version] = self._pinned(version).snapshot()
+            except TableError:
+                self._known[version] = None
+        return self._known[version]
+
+    def _picture(self, snapshot: Snapshot, case: Case, commits: Sequence[CommitAudit]) -> Picture | None:
+        """Draw the table, and beside it the version before the commit that did most harm, where that is known."""
+        worst = next((commit.id for commit in commits if commit.replaced), None)
+        before = None if worst is None else self._before(snapshot, worst)
+        keys = () if snapshot.layout is None else snapshot.layout.columns
+        return compared(before or snapshot, snapshot, keys, case.asked, hide=self.how.hide_literals)
+
+    def _before(self, snapshot: Snapshot, version: int) -> Snapshot | None:
+        """Return the last version with files before this one, among those that were read."""
+        commit = snapshot.commits.get(version)
+        while commit is not None and commit.parent is not None:
+            found = self._known.get(commit.parent)
+            if found is not None and len(found.files):
+                return found
+            commit = snapshot.commits.get(commit.parent)
+        return None
+
+
+def _silent(step: str, done: int, total: int) -> None:
+    """Tell nobody."""

@@ -1,0 +1,114 @@
+"""What `cluster` is asked for, checked before anything is written: the table, the layout, and the files to take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from zonal.choosing import choose, in_commits
+from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, quoted
+from zonal.files import Ints, Snapshot
+from zonal.layout import CURVES, Layout
+from zonal.predicates.bind import bind as bind_predicate
+from zonal.predicates.bound import Bound
+from zonal.ranks import bind
+from zonal.sizes import parse_size
+from zonal.sql.where import parse_where
+from zonal.tables.table import Rewritable, Table, is_rewritable
+from zonal.verbs.rewriting import new_run, refuse_filters
+
+DEFAULT_KIND = "zorder"
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A checked request: everything that can be refused has been, and nothing is written yet."""
+
+    table: Rewritable
+    snapshot: Snapshot
+    layout: Layout
+    where: "Bound | None"
+    full: bool
+    most_bytes: int | None
+
+    @classmethod
+    def of(
+        cls,
+        source: Table,
+        snapshot: Snapshot,
+        by: str | Sequence[str] | None,
+        layout: str | Layout | None,
+        file_bytes: int | None,
+        *,
+        where: str | None,
+        full: bool,
+        max_bytes: int | str | None,
+    ) -> "Job":
+        """Check a request, and refuse what can't be done or wouldn't help."""
+        chosen = chosen_layout(snapshot, by, layout, file_bytes)
+        refuse(snapshot, chosen)
+        table = rewritable(source, snapshot)
+        refuse_filters(table.writing(snapshot, layout=chosen, run=new_run()))
+        bound = None if where is None else bind_predicate(parse_where(where), snapshot.schema)
+        return cls(table, snapshot, chosen, bound, full, size_of(max_bytes, "max_bytes"))
+
+    def choose(self, snapshot: Snapshot) -> Ints:
+        """Return the files of a snapshot that are to be rewritten."""
+        return choose(snapshot, self.layout, where=self.where, full=self.full)
+
+    def groups(self, every: int | None) -> list[list[str]]:
+        """Return the paths of the files of each commit."""
+        files = choose(self.snapshot, self.layout, where=self.where, full=self.full, most_bytes=self.most_bytes)
+        commits = in_commits(self.snapshot, files, self.layout, every)
+        return [self.snapshot.files.paths.take(commit).to_pylist() for commit in commits]
+
+
+def chosen_layout(
+    snapshot: Snapshot, by: str | Sequence[str] | None, layout: str | Layout | None, file_bytes: int | None
+) -> Layout:
+    """Return the layout that is asked for, else the one that the table records."""
+    if by is None and layout is None:
+        if snapshot.layout is None:
+            raise LayoutError(
+                f"{quoted(snapshot.name, limit=200)} records no layout: say which columns, as in --by ts,payload_id."
+            )
+        found = snapshot.layout
+    elif by is not None:
+        if isinstance(layout, Layout) or "(" in (layout or ""):
+            raise LayoutError(f"The layout {layout} names its columns already: leave out by={by!r}.")
+        found = Layout(layout or DEFAULT_KIND, (by,) if isinstance(by, str) else tuple(by))
+    elif isinstance(layout, Layout):
+        found = layout
+    else:
+        if layout in CURVES:
+            raise LayoutError(
+                f"Say which columns to cluster by: --by ts,payload_id, or --layout '{layout}(ts, payload_id)'."
+            )
+        found = Layout.parse(str(layout))
+    return found if file_bytes is None else replace(found, target_file_bytes=file_bytes)
+
+
+def rewritable(source: Table, snapshot: Snapshot) -> Rewritable:
+    """Return the table, or raise an error where its files must not be replaced."""
+    if snapshot.blockers or not is_rewritable(source):
+        reasons = " ".join(snapshot.blockers)
+        raise TableError(f"{quoted(snapshot.name, limit=300)} can't be rewritten: {reasons}")
+    return source
+
+
+def refuse(snapshot: Snapshot, layout: Layout) -> None:
+    """Raise an error for columns that don't exist, have no order, or are the same in a whole partition."""
+    bind(snapshot.schema, [*layout.columns, *layout.bloom_columns])
+    constant = [name for name in layout.columns if name in snapshot.partitioning]
+    if constant:
+        raise ColumnError(
+            f"{quoted(constant[0])} partitions {quoted(snapshot.name, limit=200)}: it has one value in each partition, "
+            "and rows stay in theirs. Leave it out."
+        )
+
+
+def size_of(value: int | str | None, name: str) -> int | None:
+    """Read a number of bytes, or a text such as `64MB`."""
+    if value is None or isinstance(value, str):
+        return None if value is None else parse_size(value)
+    if value < 1:
+        raise ZonalError(f"{name}={value} is not a positive number of bytes.")
+    return value

@@ -1,0 +1,124 @@
+"""One version of a table with queries bound to it: what they read of it, and what a look at some rows adds."""
+
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from zonal.advising.asked import Asked, Fit, bind_queries, chosen_queries, filter_weights, named_columns
+from zonal.advising.ground import Ground
+from zonal.auditing.audit import Fresh
+from zonal.auditing.drift import Limits
+from zonal.auditing.findings import Seen, standing_of
+from zonal.auditing.replay import replay
+from zonal.boxes import boxes_of
+from zonal.errors import TableError, ZonalError, quoted
+from zonal.files import Snapshot
+from zonal.layout import Layout
+from zonal.simulate.parameters import has_parameters
+from zonal.simulate.trial import Shares
+from zonal.tables.table import Table, is_readable
+from zonal.verbs.advise import SAMPLE_ROWS, Progress, sampled_columns
+from zonal.verbs.looking import look_at
+from zonal.verbs.trying import ground_of
+from zonal.workload.query import Workload
+
+SAMPLE_QUERIES = 1000
+_MOST_KEYS = 3
+"""Columns of the layout that a table without one is compared with."""
+
+
+@dataclass(frozen=True)
+class Auditing:
+    """How to audit; the same for every version and every table."""
+
+    sample: int = SAMPLE_QUERIES
+    limits: Limits = field(default_factory=Limits)
+    look: bool = True
+    """Whether to read some rows and footers, for what they tell beyond the metadata."""
+    sample_rows: int = SAMPLE_ROWS
+    hide_literals: bool = False
+    seed: int = 0
+    picture: bool = False
+
+    def check(self) -> None:
+        """Refuse numbers that make no sense."""
+        for name in ("sample", "sample_rows"):
+            if getattr(self, name) < 1:
+                raise ZonalError(f"{name}={getattr(self, name)} is not a positive number.")
+        self.limits.check()
+
+
+class Case:
+    """One version with the queries bound to it: what they read, and a look at its rows."""
+
+    def __init__(
+        self, table: Table, snapshot: Snapshot, workload: Workload, timezone: str, how: Auditing, tell: Progress
+    ) -> None:
+        self.table, self.snapshot, self.workload, self.how, self.tell = table, snapshot, workload, how, tell
+        self.timezone = timezone
+        self.chosen, self.runs, self.left_out = chosen_queries(workload, how.seed, how.sample)
+        self.notes: list[str] = []
+        self.asked, self.fit = self._bound(None)
+        if not len(self.asked):
+            reason = "" if how.hide_literals or not self.fit.unknown else f" {self.fit.unknown[0]}"
+            raise TableError(f"No query fits the columns of {quoted(snapshot.name, limit=200)}.{reason}")
+        tell("asking the table's files", 0, 0)
+        self.replayed = replay(snapshot, self.asked.bounds, self.asked.weights)
+
+    def _bound(self, data: pa.Table | None) -> tuple[Asked, Fit]:
+        return bind_queries(
+            self.chosen, self.runs, self.snapshot.schema, data=data, timezone=self.timezone, seed=self.how.seed
+        )
+
+    def look(self) -> Seen:
+        """Read some rows and footers; a note tells where that can't be."""
+        if not is_readable(self.table):
+            self.notes.append("Its rows can't be read: what matches, and what a fresh layout brings, is not known.")
+            return Seen()
+        layout = self.snapshot.layout
+        named = [*filter_weights(self.asked)[0], *named_columns(self.asked.bounds)]
+        names = sampled_columns(self.snapshot, [*(layout.columns if layout else ()), *named])
+        self.tell("sampling", 0, 0)
+        try:
+            looked = look_at(self.table, self.snapshot, names, self.replayed.in_partition, self.how.sample_rows)
+        except TableError as error:
+            self.notes.append(f"Its rows can't be read: {error}")
+            return Seen()
+        if any(has_parameters(query.predicate) for query in self.asked.queries):
+            self.asked, self.fit = self._bound(looked.rows.data)
+            self.replayed = replay(self.snapshot, self.asked.bounds, self.asked.weights)
+        stands = standing_of(self.replayed, self.snapshot, self.asked.weights)
+        self.tell("trying a fresh layout", 0, 0)
+        ground = ground_of(
+            self.table, self.snapshot, names, self.asked, self.fit, stands, looked,
+            target_file_bytes=self._file_bytes(), seed=self.how.seed, parted=False,
+        )  # fmt: skip
+        fresh, shares = self._fresh(ground)
+        matching = replace(ground.sample, boxes=boxes_of(self.asked.bounds, ground.sample.coded)).floor
+        return Seen(ground.groups_today, matching, fresh, shares)
+
+    def _file_bytes(self) -> int:
+        """Return the size of fresh files: the layout's, or today's, so that their number alone explains nothing."""
+        layout, sizes = self.snapshot.layout, self.snapshot.files.sizes
+        return layout.target_file_bytes if layout is not None else max(int(sizes.sum()) // len(sizes), 1)
+
+    def _fresh(self, ground: Ground) -> tuple[Fresh | None, Shares | None]:
+        """Predict what queries would read of the table's own layout, freshly made, or of one by what they filter."""
+        layout = self.snapshot.layout
+        if layout is not None and (missing := _missing(layout, ground)):
+            self.notes.append(f"The recorded layout can't be tried: the table has no column {quoted(missing)} now.")
+            layout = None
+        is_recorded = layout is not None
+        if layout is None:
+            if not ground.columns:
+                return None, None
+            layout = ground.layout("zorder", ground.columns[:_MOST_KEYS])
+        found = ground.predicted(layout)
+        now = ground.standing.current.mean
+        gain = 1 - found.mean / now if now > 0 else 0.0
+        return Fresh(layout.short, is_recorded, found.mean, gain), found.shares
+
+
+def _missing(layout: Layout, ground: Ground) -> str | None:
+    known = set(ground.sample.coded.columns)
+    return next((name for name in layout.columns if name not in known), None)

@@ -1,0 +1,65 @@
+"""From the look at a table to the ground on which layouts are tried."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from zonal.advising.asked import Asked, Fit, filter_weights, halves
+from zonal.advising.decidable import decidable, float_columns
+from zonal.advising.ground import Ground
+from zonal.boxes import boxes_of, code
+from zonal.files import Snapshot
+from zonal.simulate.standing import Standing
+from zonal.simulate.trial import Trial
+from zonal.tables.table import Table
+from zonal.verbs.looking import Looked, limits_of, row_group_shares
+
+
+def ground_of(
+    table: Table,
+    snapshot: Snapshot,
+    names: Sequence[str],
+    asked: Asked,
+    fit: Fit,
+    stands: Standing,
+    looked: Looked,
+    *,
+    target_file_bytes: int,
+    seed: int,
+    parted: bool = True,
+) -> Ground:
+    """Prepare the sampled columns `names` for candidates.
+
+    The queries are parted into halves to learn from and to measure with, or, for a layout that is given, not `parted`.
+    """
+    every = np.arange(len(asked))
+    learn, held = halves(asked, seed) if parted else (every, every)
+    coded = code(looked.rows.data, names, limits_of(snapshot, names))
+    floats = float_columns(snapshot, names)
+    decided = tuple(decidable(bound, floats) for bound in asked.bounds)
+    sample = Trial(
+        looked.rows,
+        coded,
+        boxes_of(decided, coded),
+        asked.weights,
+        looked.partition_rows,
+        looked.row_bytes,
+        stands.in_partition if snapshot.partitioning else None,
+    )
+    filtered = filter_weights(asked)[0]
+    return Ground(
+        snapshot=snapshot,
+        asked=asked,
+        decided=decided,
+        fit=fit,
+        standing=stands,
+        groups_today=row_group_shares(table, snapshot, names, asked.bounds, stands.current.shares),
+        sample=sample,
+        learn=learn,
+        held=held,
+        columns=tuple(name for name in filtered if name in names and name not in snapshot.partitioning),
+        target_file_bytes=target_file_bytes,
+        rows=looked.table_rows,
+        row_seconds=looked.row_seconds,
+        seed=seed,
+    )

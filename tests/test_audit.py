@@ -1,0 +1,344 @@
+"""`audit` over the life of a table: its numbers are those of the files' own footers, and it blames who did it."""
+
+import json
+from datetime import datetime, timezone
+
+import pytest
+from typer.testing import CliRunner
+
+import zonal
+from audit_life import HOPELESS, QUERIES, STAGES, Life
+from zonal.auditing.audit import Audit, ColumnAudit, CommitAudit, Width
+from zonal.cli import app
+from zonal.errors import TableError, ZonalError
+from zonal.history.store import History
+from zonal.verbs.audit import audit_versions
+from zonal.workload.query import Summary, Workload
+
+RUNS = sum(asked.count for asked in (*QUERIES, HOPELESS))
+
+
+@pytest.fixture(scope="module", params=["delta", "iceberg"])
+def life(request, tmp_path_factory):
+    """A table at the end of its life."""
+    found = Life(request.param, tmp_path_factory.mktemp(request.param))
+    found.until(STAGES[-1])
+    return found
+
+
+def asked_of(life, **more):
+    options = {"queries": [life.log], "cap": None, "look": False, **more}
+    return zonal.audit(life.name, **life.options, **options)
+
+
+def at(life, stage, **more):
+    """The audit of a stage, by its version."""
+    return asked_of(life, at=life.stages[stage].version, **more)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_numbers_are_those_of_the_files_footers(life, stage):
+    found, expected = at(life, stage), life.stages[stage]
+    assert found.version == expected.version
+    assert (found.files, found.bytes) == (len(expected.files), expected.bytes)
+    assert found.ratio == pytest.approx(expected.ratio()), "of the queries that statistics can help"
+    assert found.byte_share == pytest.approx(expected.byte_share()), "of all queries"
+    assert found.hindered == pytest.approx(HOPELESS.count / RUNS)
+    by_source = {each.source: each for each in found.asked}
+    assert len(by_source) == len(QUERIES) + 1
+    line = 1
+    for asked in (*QUERIES, HOPELESS):
+        audited, read = by_source[f"queries.sql:{line}"], expected.read(asked)
+        assert audited.files == len(read)
+        assert audited.bytes == sum(file.size for file in read)
+        assert audited.partition_files == len(expected.files), "an unpartitioned table is one partition"
+        assert audited.weight == pytest.approx(asked.count / RUNS)
+        assert bool(audited.hindrance) == (asked is HOPELESS)
+        line += asked.count
+
+
+def test_what_is_read_for_nothing_is_never_more_than_what_is_read(life):
+    for stage in STAGES:
+        for asked in at(life, stage).asked:
+            assert 0 <= asked.excess_files <= asked.files + 1e-9
+            assert 0 <= asked.excess_bytes <= asked.bytes * (1 + 1e-9)
+
+
+def test_clustering_is_worth_it_and_the_compaction_spoils_it(life):
+    ratios = {stage: at(life, stage).ratio for stage in STAGES}
+    assert ratios["clustered"] < 0.3 < ratios["written"]
+    assert ratios["compacted"] > 1.5 * ratios["appended"]
+
+
+def test_the_compaction_is_blamed_with_its_commit_and_the_column(life):
+    found = at(life, "compacted")
+    assert found.alerts, "it reads more than the limit"
+    assert found.culprit is not None
+    widest = found.culprit.widths[0]
+    assert widest.column == "x"
+    assert widest.width == pytest.approx(life.stages["compacted"].mean_width())
+    assert widest.before == pytest.approx(life.stages["appended"].mean_width())
+    assert " widened x " in found.culprit.sentence
+    assert found.culprit.writer.startswith("delta-rs" if life.kind == "delta" else ""), "PyIceberg leaves no name"
+    assert str(found.culprit.id) in found.culprit.sentence
+
+
+def test_nobody_is_blamed_right_after_clustering(life):
+    found = at(life, "clustered")
+    assert not found.alerts
+    assert found.culprit is None
+
+
+def test_past_versions_are_audited_from_metadata_alone(life):
+    count = sum(stage.versions for stage in life.stages.values())
+    found = audit_versions(life.name, queries=zonal.Logs([life.log], cap=None), versions=count, **life.options)
+    ratios = {each.version: each.ratio for each in found}
+    for stage in life.stages.values():
+        assert ratios[stage.version] == pytest.approx(stage.ratio())
+    assert [each.version for each in found][-1] == life.stages["deleted"].version
+    assert len(audit_versions(life.name, queries=zonal.Logs([life.log], cap=None), versions=2, **life.options)) == 2
+    with pytest.raises(ZonalError, match="versions=0 is not a positive number"):
+        audit_versions(life.name, queries=[life.log], versions=0, **life.options)
+
+
+def test_a_look_tells_what_matches_and_what_a_fresh_layout_brings(life):
+    found = asked_of(life, look=True)
+    stage = life.stages["deleted"]
+    total = stage.rows.num_rows
+    matching = {asked.sql: _matching(stage.rows, asked) / total for asked in QUERIES}
+    by_weight = sum(matching[asked.sql] * asked.count for asked in QUERIES) + HOPELESS.count
+    assert found.selectivity == pytest.approx(by_weight / RUNS, rel=0.02), "the sample is the whole table"
+    assert found.fresh.recorded
+    assert found.fresh.byte_share < found.byte_share
+    assert found.fresh.gain == pytest.approx(1 - found.fresh.byte_share / found.byte_share)
+    assert all(each.selectivity <= each.byte_share + 0.02 for each in found.asked)
+    assert found.row_group_share <= found.byte_share + 1e-9
+
+
+def _matching(rows, asked):
+    found = rows.to_pylist()
+    return sum(all(low <= row[name] <= high for name, (low, high) in asked.ranges.items()) for row in found)
+
+
+def test_audits_are_remembered_and_the_next_one_is_held_against_them(tmp_path):
+    life = Life("delta", tmp_path)
+    database = f"sqlite:///{tmp_path / 'history.db'}"
+    life.until("clustered")
+    first = asked_of(life, database=database, alert_ratio=None)
+    assert not first.alerts, "there is nothing to be worse than"
+    life.until("compacted")
+    second = asked_of(life, database=database, alert_ratio=None)
+    assert [alert.kind for alert in second.alerts] == ["worse"]
+    assert second.alerts[0].limit == pytest.approx(1.5 * first.ratio)
+    asked_of(life, database=database, at=life.stages["clustered"].version)
+    with History.open(database) as history:
+        records = history.audits(first.location)
+    assert [record.ratio for record in records] == pytest.approx([first.ratio, second.ratio]), (
+        "past versions aren't kept"
+    )
+    assert records[1].culprit == second.culprit.sentence
+    assert records[1].alerts == (second.alerts[0].text,)
+
+
+def test_runs_are_remembered_with_what_was_predicted(tmp_path):
+    from local_runner import run_here
+
+    life = Life("delta", tmp_path)
+    life.until("written")
+    database = f"sqlite:///{tmp_path / 'history.db'}"
+    logs = zonal.Logs([life.log])
+    done = zonal.cluster(
+        life.name,
+        layout="tree",
+        queries=logs,
+        target_file_size=4_000,
+        runner=run_here,
+        database=database,
+        **life.options,
+    )
+    with History.open(database) as history:
+        (run,) = history.runs(done.location)
+    assert (run.run, run.rows, run.version) == (done.run, 4_000, done.versions[-1])
+    assert (run.share_before, run.share_predicted, run.share_after) == (
+        done.predicted.share_before,
+        done.predicted.share_predicted,
+        done.predicted.share_after,
+    )
+    again = zonal.cluster(life.name, runner=run_here, database=database, **life.options)
+    assert not again.versions, "there is nothing to do"
+    with History.open(database) as history:
+        assert len(history.runs(done.location)) == 1, "and nothing to remember"
+
+
+def test_a_sample_of_the_queries_stands_for_all_and_is_drawn_again_the_same_way(tmp_path):
+    life = Life("delta", tmp_path)
+    life.until("clustered")
+    many = Workload.of([f"x = {7 * number % 4000}" for number in range(300)])
+    whole = zonal.audit(life.name, queries=many, look=False)
+    some = zonal.audit(life.name, queries=many, look=False, sample=100, seed=3)
+    again = zonal.audit(life.name, queries=many, look=False, sample=100, seed=3)
+    assert (whole.queries, some.queries) == (300, 100)
+    assert [each.source for each in some.asked] == [each.source for each in again.asked]
+    assert some.ratio == pytest.approx(whole.ratio, rel=0.2)
+    assert sum(each.count for each in some.asked) == pytest.approx(300, abs=5), "they stand for all runs"
+
+
+def test_queries_since_a_time_count(tmp_path):
+    life = Life("delta", tmp_path)
+    life.until("clustered")
+    log = tmp_path / "log.jsonl"
+    days = ["2026-01-01", "2026-01-05", "2026-01-09"]
+    entries = [{"query": f"SELECT * FROM life WHERE x = {n}", "start_time": day} for n, day in enumerate(days)]
+    log.write_text("\n".join(map(json.dumps, entries)))
+    since = datetime(2026, 1, 5, tzinfo=timezone.utc)
+    found = zonal.audit(life.name, queries=[log], look=False, since=since)
+    assert found.queries == 2
+    assert found.summary.older == 1
+
+
+def test_hidden_values_are_nowhere(tmp_path):
+    life = Life("delta", tmp_path)
+    life.until("compacted")
+    found = zonal.audit(life.name, queries=[life.log], hide_literals=True, picture=True)
+    from zonal.report.jsonform import to_json
+    from zonal.report.pages import audit_page
+
+    assert "2718" not in to_json(found)
+    assert "2718" not in audit_page(found).rpartition("plotly")[2]
+
+
+def test_a_partitioned_table_is_held_against_its_partitions(tmp_path):
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    for part in range(4):
+        for step in range(3):
+            rows = pa.table({"p": [part] * 10, "x": list(range(100 * step, 100 * step + 10))})
+            write_deltalake(tmp_path / "t", rows, mode="append", partition_by=["p"])
+    found = zonal.audit(str(tmp_path / "t"), queries=Workload.of(["p = 1 AND x = 5", "x = 105"]), look=False)
+    by_source = {each.source: each for each in found.asked}
+    first, second = by_source["condition 1"], by_source["condition 2"]
+    assert (first.files, first.partition_files, first.ratio) == (1, 3, 1 / 3)
+    assert (second.files, second.partition_files, second.ratio) == (4, 12, 1 / 3)
+    assert found.ratio == pytest.approx((1 + 4) / (3 + 12))
+    assert found.partition_file_share == pytest.approx((3 / 12 + 1) / 2)
+    skipped = {(column.column, column.partitions): column.skipped_files for column in found.columns}
+    assert skipped["p", True] == pytest.approx((9 / 12) / 2)
+    assert skipped["x", False] == pytest.approx((2 / 12 + 8 / 12) / 2)
+
+
+def test_what_cant_be_audited_is_refused(tmp_path):
+    life = Life("delta", tmp_path)
+    life.until("written")
+    other = tmp_path / "other.sql"
+    other.write_text("SELECT * FROM elsewhere;")
+    with pytest.raises(TableError, match="No query in the logs reads"):
+        zonal.audit(life.name, queries=[other])
+    with pytest.raises(TableError, match="No query fits the columns"):
+        zonal.audit(life.name, queries=Workload.of(["nowhere = 1"]))
+    with pytest.raises(ZonalError, match="sample=0 is not a positive number"):
+        zonal.audit(life.name, queries=[life.log], sample=0)
+    with pytest.raises(ZonalError, match="limit of the ratio"):
+        zonal.audit(life.name, queries=[life.log], alert_ratio=2)
+
+
+def _audit(widths, weights, read):
+    commits = tuple(
+        CommitAudit(number, None, "append", "WRITE", "", 1, 1, share, share, None, tuple(each), f"commit {number}")
+        for number, (each, share) in enumerate(zip(widths, read, strict=True))
+    )
+    columns = tuple(ColumnAudit(name, weight, 1, 0.0, 0.0) for name, weight in weights.items())
+    now = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    return Audit(
+        "t", "delta", "t", 1, None, now, 1, 1, 1, None, (), 1, 0.0, 0.5, 0.5, 0.5, 0.5, 1.0, 1.0, None, None, None, 0.0,
+        columns, (), (), (), commits, (), (), Summary(1, 1, 1, 0, 0, 0), 0, 0.0,
+    )  # fmt: skip
+
+
+def test_a_commit_that_narrows_more_than_it_widens_is_no_culprit():
+    weights = {"a": 0.5, "b": 0.5}
+    mixed = [Width("a", 0.4, 0.2), Width("b", 0.1, 0.8)]
+    wide = [Width("a", 0.4, 0.2), Width("b", 0.8, 0.8)]
+    assert _audit([mixed], weights, [1.0]).culprit is None
+    assert _audit([mixed, wide], weights, [0.8, 0.2]).culprit.id == 1
+    assert _audit([wide], weights, [0.05]).culprit is None, "next to nothing is read of its files"
+    assert _audit([[Width("a", 0.3, 0.2)]], weights, [1.0]).culprit is None, "half as wide again is no blame"
+    assert _audit([[Width("a", 0.3, None)]], weights, [1.0]).culprit is None, "nothing to compare with"
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(tmp_path):
+    life = Life("delta", tmp_path)
+    life.until("clustered")
+    return life
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
+
+
+def test_an_alert_is_exit_code_2_and_in_the_json(table, tmp_path):
+    database = f"sqlite:///{tmp_path / 'cli.db'}"
+    calm = run(table.name, "--queries", table.log, "--database", database)
+    assert calm.exit_code == 0, calm.output
+    assert "no alert" in calm.output
+    table.until("compacted")
+    told = run(table.name, "--queries", table.log, "--database", database, "--output", "json")
+    assert told.exit_code == 2
+    found = json.loads(told.stdout)
+    assert {alert["kind"] for alert in found["alerts"]} == {"ratio", "worse"}
+    assert "widened x" in found["commits"][0]["sentence"]
+    trend = run(table.name, "--trend", "--database", database)
+    assert trend.exit_code == 0
+    assert "ALERT" in trend.output
+    prometheus = run(table.name, "--queries", table.log, "--no-database", "--output", "prometheus")
+    assert f'zonal_audit_ratio{{table="{table.name.removeprefix("delta:")}"' in prometheus.stdout
+
+
+def test_versions_are_printed_one_below_the_other(table):
+    told = run(table.name, "--queries", table.log, "--history", 2, "--no-database")
+    assert told.exit_code == 0, told.output
+    assert "OPTIMIZE by" in told.output
+    assert "zonal" in told.output
+    older = run(table.name, "--queries", table.log, "--at", 1, "--no-database", "--output", "json")
+    assert json.loads(older.stdout)["version"] == 1
+
+
+def test_many_tables_are_audited_by_a_file(table, tmp_path):
+    (tmp_path / "zonal.toml").write_text(
+        f'database = "sqlite:///kept.db"\n[defaults]\nqueries = ["queries.sql"]\nalert_ratio = 0.01\n'
+        f'[[tables]]\ntable = "{table.name}"\n'
+    )
+    told = run("--config", tmp_path / "zonal.toml", "--output", "json")
+    assert told.exit_code == 2, told.output
+    (found,) = json.loads(told.stdout)
+    assert found["alerts"][0]["limit"] == 0.01
+    assert (tmp_path / "kept.db").exists()
+    (tmp_path / "zonal.toml").write_text(
+        f'[[tables]]\ntable = "{table.name}"\nqueries = ["queries.sql"]\n[[tables]]\ntable = "delta:nowhere"\n'
+        'queries = ["queries.sql"]\n'
+    )
+    half = run("--config", tmp_path / "zonal.toml", "--output", "json", "--no-database")
+    assert half.exit_code == 1, "one table can't be audited"
+    assert len(json.loads(half.stdout)) == 1, "the other one is"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Name a table"),
+        (["t"], "--queries"),
+        (["t", "--config", "x.toml"], "leave out TABLE"),
+        (["--config", "x.toml", "--trend"], "about one table"),
+        (["t", "--queries", "q.sql", "--webhook", "ftp://x"], "http"),
+        (["t", "--queries", "q.sql", "--since", "yesterday"], "is no time"),
+        (["t", "--queries", "q.sql", "--report", "x.txt"], "let it end in .html"),
+    ],
+)
+def test_commands_that_make_no_sense_are_refused(arguments, message):
+    told = run(*arguments)
+    assert told.exit_code == 1
+    assert message in str(told.exception)
