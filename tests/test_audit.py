@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import zonal
-from audit_life import HOPELESS, QUERIES, STAGES, Life
+from audit_life import HOPELESS, QUERIES, STAGES, Life, late_part
 from zonal.auditing.audit import Audit, ColumnAudit, CommitAudit, Width
 from zonal.cli import app
 from zonal.errors import TableError, ZonalError
@@ -264,6 +264,21 @@ def test_a_commit_that_narrows_more_than_it_widens_is_no_culprit():
     assert _audit([wide], weights, [0.05]).culprit is None, "next to nothing is read of its files"
     assert _audit([[Width("a", 0.3, 0.2)]], weights, [1.0]).culprit is None, "half as wide again is no blame"
     assert _audit([[Width("a", 0.3, None)]], weights, [1.0]).culprit is None, "nothing to compare with"
+
+
+def test_versions_from_before_a_rename_are_asked_by_todays_names(tmp_path):
+    life = Life("iceberg", tmp_path)
+    life.until("clustered")
+    with life.home.table.update_schema() as update:
+        update.rename_column("x", "place")
+    life.home.table.append(late_part().rename_columns(["place", "t", "payload"]))
+    found = audit_versions(life.name, queries=Workload.of(["place = 2718"]), versions=2, **life.options)
+    stage = life.stages["clustered"]
+    (before,) = [each for each in found if each.version == stage.version]
+    assert before.asked[0].files == len(stage.read(QUERIES[1])) < before.files
+    older = zonal.audit(life.name, queries=Workload.of(["place = 2718"]), at=stage.version, **life.options)
+    assert older.asked[0].files == before.asked[0].files
+    assert older.selectivity is None, "its rows have other names"
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from zonal.auditing.authors import kind_of, plain, writer_of
 from zonal.auditing.blaming import Deed, sentence_of
 from zonal.auditing.replaced import At, Replaced, replaced_by
 from zonal.auditing.replay import Replay
-from zonal.auditing.widths import Measured, joined, mean_width, measured, taken
+from zonal.auditing.widths import Measured, Total, joined, mean_width, measured, taken, total_width
 from zonal.files import UNKNOWN, Bounds, Commit, Files, Ints, LazyBounds, Snapshot
 
 MOST_COMMITS = 50
@@ -176,21 +176,20 @@ class _Widths:
             bounds.load(columns)
         self._bounds: dict[str, Bounds] = {}
         self._own: dict[str, Measured] = {}
+        self._totals: dict[str, Total] = {}
         for name in dict.fromkeys(columns):
             own = measured(bounds[name], snapshot.files.rows) if name in bounds and len(snapshot.files) else None
             if own is not None:
                 self._bounds[name], self._own[name] = bounds[name], own
+                self._totals[name] = total_width(own.widths, snapshot.files.sizes)
 
     def among(self, files: Ints) -> tuple[Width, ...]:
         """Hold files against all the others."""
-        others = np.ones(len(self._files), np.bool_)
-        others[files] = False
-        sizes = self._files.sizes
         found = []
         for name, own in self._own.items():
-            width = mean_width(own.widths[files], sizes[files])
-            if width is not None:
-                found.append(Width(name, width, mean_width(own.widths[others], sizes[others])))
+            mine = total_width(own.widths[files], self._files.sizes[files])
+            if mine.mean is not None:
+                found.append(Width(name, mine.mean, self._totals[name].without(mine).mean))
         return _sorted(found)
 
     def unbounded(self, files: Ints) -> tuple[str, ...]:

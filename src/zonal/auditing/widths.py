@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,11 +62,32 @@ def _places(values: npt.NDArray[np.generic]) -> Floats64:
     return place
 
 
+class Total(NamedTuple):
+    """Widths added up by bytes: those of some files taken from those of all give the others'."""
+
+    width: float
+    bytes: int
+
+    @property
+    def mean(self) -> float | None:
+        """Return the mean by bytes; None where no file has a width."""
+        return max(self.width, 0.0) / self.bytes if self.bytes > 0 else None
+
+    def without(self, part: "Total") -> "Total":
+        """Return what is left."""
+        return Total(self.width - part.width, self.bytes - part.bytes)
+
+
+def total_width(widths: Floats64, sizes: Ints) -> Total:
+    """Add up the widths of files that have one."""
+    known = ~np.isnan(widths)
+    weight = np.maximum(sizes[known], 1)
+    return Total(float(widths[known] @ weight.astype(np.float64)), int(weight.sum()))
+
+
 def mean_width(widths: Floats64, sizes: Ints) -> float | None:
     """Return the mean by bytes; None where no file has a width."""
-    known = ~np.isnan(widths)
-    weight = np.maximum(sizes[known], 1).astype(np.float64)
-    return float(widths[known] @ weight / weight.sum()) if len(weight) else None
+    return total_width(widths, sizes).mean
 
 
 def taken(bounds: Bounds, files: Ints) -> Bounds:
