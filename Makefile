@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
+BROWSER := $(VENV)/.browser
 INTEROP := .venv-interop
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench interop clean
+.PHONY: help setup demo test check format bench interop browser clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -22,6 +23,10 @@ $(READY): pyproject.toml
 
 $(BENCH): $(READY)
 	$(BIN)/python -m pip install --quiet --group bench
+	@touch $@
+
+$(BROWSER): $(READY)
+	$(BIN)/python -m pip install --quiet --group browser
 	@touch $@
 
 demo: setup ## make a telemetry table, cluster it, and show what queries skip
@@ -61,6 +66,9 @@ $(INTEROP)/.bench: $(INTEROP)/.ready
 
 interop: $(INTEROP)/.ready ## let the official engines judge what zonal reads and writes (jars by Maven)
 	$(INTEROP)/bin/python -m pytest -m interop tests/interop
+
+browser: $(BROWSER) ## look at the pages in the Chromium on the PATH; without one, say so
+	$(BIN)/python -m pytest -m browser tests/browser
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) $(INTEROP) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

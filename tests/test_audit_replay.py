@@ -149,6 +149,32 @@ def test_a_replay_counts_exactly_what_pruning_finds(snapshot, asked):
     assert {name: pytest.approx(tuple(sums)) for name, sums in by_partition.items()} == found.skipped_by_partition
 
 
+def test_partitions_of_nulls_are_told_apart():
+    told = column("region", [None, None, None, b"a"], [None, None, None, b"a"], nulls=[1000, 0, UNKNOWN, 0])
+    snapshot = snapshot_of({}, 4, told=told, partition=[0, 1, 2, 3], sizes=[1, 2, 4, 8])
+    found = replay(snapshot, [Nulls("region"), Nulls("region", negated=True)], weights_of(2))
+    assert found.partition_bytes.tolist() == found.bytes.tolist() == [1 + 4, 2 + 4 + 8]
+    assert found.in_partition.T.astype(int).tolist() == [[1, 0, 1, 0], [0, 1, 1, 1]]
+    assert set(found.skipped_by_partition) == {"region"}
+
+
+def test_buckets_are_told_apart():
+    buckets = Buckets("i", lambda value: value % 4, np.array([0, 1, 2, UNKNOWN]))
+    snapshot = snapshot_of({}, 4, partition=[0, 1, 2, 3], sizes=[1, 2, 4, 8], buckets=(buckets,))
+    found = replay(snapshot, [Ranges("i", (Interval(5, 5),))], weights_of(1))
+    assert found.partition_bytes.tolist() == [2 + 8]
+    assert found.in_partition[:, 0].astype(int).tolist() == [0, 1, 0, 1]
+    assert found.skipped_by_partition == {"bucket of i": (0.5, pytest.approx(1 / 3))}
+
+
+def test_conditions_on_one_column_are_counted_together():
+    own = column("i", [0, 10, 20, 30], [9, 19, 29, 39])
+    halves = [Ranges("i", (Interval(10, None),)), Ranges("i", (Interval(None, 29),))]
+    found = replay(snapshot_of(own, 4, sizes=[1, 2, 3, 4]), [All(tuple(halves))], weights_of(1))
+    assert found.skipped == {"i": (0.5, 0.5)}
+    assert found.read.tolist() == [0, 1, 1, 0]
+
+
 @settings(max_examples=30, deadline=None)
 @given(snapshots(), st.lists(PREDICATES, min_size=1, max_size=3))
 def test_advice_and_audits_measure_a_table_alike(snapshot, asked):
