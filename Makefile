@@ -29,8 +29,9 @@ $(BROWSER): $(READY)
 	$(BIN)/python -m pip install --quiet --group browser
 	@touch $@
 
-demo: setup ## make a telemetry table, cluster it, and show what queries skip
-	$(BIN)/zonal demo
+demo: setup ## make telemetry tables, and tell their whole story: clustered, spoiled, caught, repaired
+	@mkdir -p build
+	$(BIN)/zonal demo --report build/demo.html
 
 test: setup ## run the tests, two modules at a time
 	$(BIN)/python -m pytest -n 2 --dist loadfile

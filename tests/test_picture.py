@@ -1,0 +1,283 @@
+"""Files as rectangles: places keep the order of values, boxes touch what is read, and all of it stays bounded."""
+
+import dataclasses
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import picture_values as made
+from zonal.files import UNKNOWN, Bounds
+from zonal.picture import MOST_AXES, MOST_BOXES, MOST_FILES, MOST_QUESTIONS, MOST_READS, picture_of, ranges_of
+from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some
+from zonal.pruning import FileIndex
+from zonal.ticks import LAST_PLACE, axis_kind, ticks_of, value_text
+
+WHOLE = pa.schema([("x", pa.int64()), ("y", pa.float64()), ("s", pa.string())])
+
+
+def drawn(pairs, kind=None, questions=(), **more):
+    schema = WHOLE if kind is None else pa.schema([("x", kind)])
+    table = made.snapshot({"x": pairs}, schema, **more)
+    return picture_of([("now", table)], ["x"], questions)
+
+
+def asked(*texts, schema=WHOLE):
+    return [(text, made.bound(text, schema), 1.0) for text in texts]
+
+
+def spans(picture, column="x", version=0):
+    drawing = picture.drawings[version]
+    return list(zip(drawing.low[column].tolist(), drawing.high[column].tolist(), strict=True))
+
+
+# --- Laws ------------------------------------------------------------------------------------------------------------
+
+VALUES = {
+    "x": st.integers(-(2**63), 2**63 - 1) | st.integers(0, 20),
+    "y": st.floats(allow_nan=False) | st.floats(0, 1, width=16),
+    "s": st.text(max_size=3),
+}
+
+
+@st.composite
+def columns(draw):
+    name = draw(st.sampled_from(sorted(VALUES)))
+    pair = st.tuples(VALUES[name], VALUES[name]).map(lambda both: tuple(sorted(both, key=sort_key)))
+    return name, draw(st.lists(pair, min_size=1, max_size=30))
+
+
+def sort_key(value):
+    return value.encode() if isinstance(value, str) else value
+
+
+@given(columns())
+def test_places_keep_the_order_of_values(column):
+    name, pairs = column
+    picture = picture_of([("now", made.snapshot({name: pairs}, WHOLE))], [name])
+    ends = [sort_key(value) for pair in pairs for value in pair]
+    places = [place for span in spans(picture, name) for place in span]
+    order = sorted(range(len(ends)), key=lambda at: ends[at])
+    assert all(places[a] <= places[b] for a, b in pairwise(order))
+    for a, b in pairwise(order):
+        assert ends[a] != ends[b] or places[a] == places[b], "a value has one place"
+    assert all(0 <= place <= LAST_PLACE for place, _ in picture.axes[0].ticks)
+
+
+@given(columns(), st.data())
+def test_a_box_touches_every_file_that_is_read(column, data):
+    name, pairs = column
+    low, high = sorted((sort_key(data.draw(VALUES[name])), sort_key(data.draw(VALUES[name]))))
+    low_open, high_open = (data.draw(st.booleans()) and name != "x" and low != high for _ in range(2))
+    bound = Ranges(name, (Interval(low, high, low_open, high_open),))
+    table = made.snapshot({name: pairs}, WHOLE)
+    question = picture_of([("now", table)], [name], [("q", bound, 1.0)]).questions[0]
+    picture = picture_of([("now", table)], [name], [("q", bound, 1.0)])
+    kept = FileIndex(table).prune(bound).kept
+    assert question.files == (int(kept.sum()),)
+    assert question.shares == (pytest.approx(kept.mean()),)
+    assert (question.reads[0] == kept).all()
+    for is_read, (start, end) in zip(kept.tolist(), spans(picture, name), strict=True):
+        touched = any(start <= last and end >= first for first, last in question.boxes[name])
+        assert touched or not is_read
+
+
+LEAVES = st.builds(
+    lambda column, low, width: Ranges(column, (Interval(low, low + width),)),
+    st.sampled_from("ab"), st.integers(0, 9), st.integers(0, 5),
+) | st.sampled_from([Nulls("a"), Anything("?", ("b",)), Ranges("a", (Interval(1, 2),), nan=True)])  # fmt: skip
+TREES = st.recursive(
+    LEAVES,
+    lambda parts: st.lists(parts, max_size=3).map(tuple).flatmap(lambda all_: st.sampled_from([All(all_), Some(all_)])),
+    max_leaves=8,
+)
+
+
+def matches(node, row):
+    """Whether a row may match: what is not known might."""
+    if isinstance(node, All):
+        return all(matches(part, row) for part in node.parts)
+    if isinstance(node, Some):
+        return any(matches(part, row) for part in node.parts)
+    if isinstance(node, Ranges):
+        value = row[node.column]
+        return any(interval.low <= value <= interval.high for interval in node.intervals)
+    return True
+
+
+@given(TREES, st.integers(0, 15), st.integers(0, 15))
+def test_every_matching_row_lies_in_the_ranges(tree, a, b):
+    row = {"a": a, "b": b}
+    if matches(tree, row):
+        for column, intervals in ranges_of(tree).items():
+            assert any(each.low <= row[column] <= each.high for each in intervals)
+
+
+# --- Places ----------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_lie_where_their_size_tells():
+    picture = drawn([(0, 50), (25, 75), (75, 100)])
+    assert spans(picture) == [(0, 32768), (16384, 49151), (49151, LAST_PLACE)]
+    assert not picture.axes[0].even
+    assert picture.axes[0].ticks[:2] == ((0, "0"), (13107, "20"))
+
+
+def test_a_far_value_does_not_push_all_others_into_one_spot():
+    picture = drawn([(number, number + 1) for number in range(50)] + [(2**62, 2**62)])
+    assert picture.axes[0].even, "by rank"
+    assert len({low for low, _ in spans(picture)}) == 51
+
+
+def test_a_bound_that_is_not_known_lies_at_the_end():
+    assert spans(drawn([(0, 10), (None, 5), (5, None), (None, None)])) == [
+        (0, LAST_PLACE), (0, 32768), (32768, LAST_PLACE), (0, LAST_PLACE),
+    ]  # fmt: skip
+
+
+def test_a_file_of_nulls_has_no_place():
+    low, high = spans(drawn([(0, 10), (None, None)], rows=10, nulls=[0, 10]))[1]
+    assert low > high
+    assert spans(drawn([(0, 10), (None, None)], rows=10, nulls=[0, UNKNOWN]))[1] == (0, LAST_PLACE)
+
+
+def test_one_value_lies_in_the_middle():
+    assert spans(drawn([("a", "a"), ("a", "a")], pa.string())) == [(32768, 32768)] * 2
+
+
+def test_both_versions_share_their_axes():
+    before, after = made.snapshot({"x": [(0, 10)]}, WHOLE), made.snapshot({"x": [(5, 40)]}, WHOLE, version=2)
+    picture = picture_of([("before", before), ("after", after)], ["x"])
+    assert spans(picture) == [(0, 16384)]
+    assert spans(picture, version=1) == [(8192, LAST_PLACE)]
+    assert [each.version for each in picture.drawings] == [1, 2]
+    assert [depth.column for drawing in picture.drawings for depth in drawing.depths] == ["x", "x"]
+
+
+def test_versions_whose_times_have_other_units_are_compared_in_the_first_ones():
+    micros, nanos = (pa.schema([("x", pa.timestamp(unit))]) for unit in ("us", "ns"))
+    first = made.snapshot({"x": [(0, 10**6), (10**6, 2 * 10**6)]}, micros)
+    second = made.snapshot({"x": [(0, 10**9), (10**9, 2 * 10**9)]}, nanos)
+    asks = [("early", made.bound("x < TIMESTAMP '1970-01-01 00:00:01'", micros), 1.0)]
+    picture = picture_of([("before", first), ("after", second)], ["x"], asks)
+    assert spans(picture) == spans(picture, version=1)
+    assert picture.questions[0].files == (1, 1)
+
+
+def test_what_a_file_does_not_tell_its_partition_does():
+    table = made.snapshot({"x": [(None, None), (3, 4)]}, WHOLE)
+    outer = Bounds(pa.array([0, 0]), pa.array([10, 10]), np.zeros(2, np.int64), np.zeros(2, np.int64))
+    files = dataclasses.replace(table.files, partition_bounds={"x": outer, "y": outer})
+    picture = picture_of([("now", dataclasses.replace(table, files=files))], ["x", "y"])
+    assert spans(picture) == [(0, LAST_PLACE), (19660, 26214)]
+    assert spans(picture, "y") == [(0, LAST_PLACE)] * 2
+
+
+def test_columns_without_bounds_are_left_out_and_others_limited():
+    many = pa.schema([(f"c{number}", pa.int64()) for number in range(20)])
+    table = made.snapshot({name: [(0, 1)] for name in many.names[:18]} | {"c19": [(None, None)]}, many)
+    picture = picture_of([("now", table)], ["c19", "c18", "nowhere", *many.names, "c0"])
+    assert [axis.column for axis in picture.axes] == list(many.names[:MOST_AXES])
+
+
+def test_nothing_to_draw_is_drawn():
+    assert picture_of([("now", made.snapshot({"x": []}, WHOLE))], ["x"]).axes == ()
+
+
+# --- Limits ----------------------------------------------------------------------------------------------------------
+
+
+def test_of_many_files_some_stand_for_all():
+    count = MOST_FILES + 2000
+    picture = drawn([(number, number) for number in range(count)], questions=asked("x < 100"))
+    drawing, question = picture.drawings[0], picture.questions[0]
+    assert drawing.files == count
+    assert len(drawing.drawn) == len(drawing.low["x"]) == len(question.reads[0]) == MOST_FILES
+    assert (np.diff(drawing.drawn) > 0).all()
+    assert question.files == (100,), "numbers are of all files"
+    assert (question.reads[0] == (drawing.drawn < 100)).all()
+    again = drawn([(number, number) for number in range(count)])
+    assert (again.drawings[0].drawn == drawing.drawn).all(), "the same ones every time"
+
+
+def test_questions_are_limited():
+    bound = made.bound("x = 1", WHOLE)
+    picture = drawn([(0, 1)], questions=[("q", bound, 1.0)] * (MOST_QUESTIONS + 1))
+    assert len(picture.questions) == MOST_QUESTIONS
+    assert sum(bool(question.reads) for question in picture.questions) == MOST_READS
+    assert {question.files for question in picture.questions} == {(1,)}
+
+
+def test_many_values_become_few_boxes():
+    values = ", ".join(str(number * 1000) for number in range(500))
+    question = drawn([(0, 10**6)], questions=asked(f"x IN ({values})")).questions[0]
+    assert len(question.boxes["x"]) == MOST_BOXES
+    assert question.boxes["x"][0][0] == 0
+    assert all(low <= high for low, high in question.boxes["x"])
+
+
+def test_columns_that_a_query_does_not_bind_have_no_box():
+    table = made.snapshot({"x": [(0, 10)], "y": [(0.0, 1.0)]}, WHOLE)
+    asks = asked("x = 5", "x = 5 OR y = 0.5", "x = 3 OR x > 8", "x > 100", "y IS NULL")
+    boxes = [question.boxes for question in picture_of([("now", table)], ["x", "y"], asks).questions]
+    assert boxes[0] == {"x": ((32768, 32768),)}
+    assert boxes[1] == {}
+    assert [len(found) for found in boxes[2].values()] == [2]
+    assert boxes[3] == {"x": ()}, "beyond the drawing"
+    assert boxes[4] == {}
+
+
+# --- Ticks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "first"),
+    [
+        (pa.int64(), 0, 1_000_000_000, "0"),
+        (pa.float64(), 0.0, 1.0, "0"),
+        (pa.decimal128(9, 2), Decimal("0.00"), Decimal("10.00"), "0"),
+        (pa.date32(), date(2026, 1, 1), date(2026, 12, 31), "2026-01"),
+        (pa.date32(), date(1990, 1, 1), date(2026, 12, 31), "1990"),
+        (pa.timestamp("us"), datetime(2026, 1, 1), datetime(2026, 1, 1, 6), "01-01 00:00"),
+        (pa.timestamp("ms", "UTC"), datetime(2026, 1, 1, tzinfo=timezone.utc),
+         datetime(2026, 1, 4, tzinfo=timezone.utc), "2026-01-01"),
+        (pa.bool_(), False, True, "false"),
+        (pa.string(), "a", "z", "a"),
+    ],
+)  # fmt: skip
+def test_ticks_are_round_and_on_the_axis(kind, low, high, first):
+    schema = pa.schema([("x", kind)])
+    table = made.snapshot({"x": [(0, 0)]}, pa.schema([("x", pa.int64())]))
+    ends = [pa.array([value], kind) for value in (low, high)]
+    ends = [end.cast(pa.large_binary()) if pa.types.is_string(kind) else end for end in ends]
+    none = np.zeros(1, np.int64)
+    files = dataclasses.replace(table.files, bounds={"x": Bounds(*ends, none, none)})
+    axis = picture_of([("now", dataclasses.replace(table, schema=schema, files=files))], ["x"]).axes[0]
+    assert axis.kind == axis_kind(kind)
+    assert axis.ticks[0][1] == first
+    assert 2 <= len(axis.ticks) <= 8
+    places = [place for place, _ in axis.ticks]
+    assert places == sorted(places)
+
+
+def test_values_are_written_in_their_own_way():
+    assert value_text(b"\xff\x00", pa.binary()) == "ff00"
+    assert value_text(bytes(range(16)), pa.uuid()) == "00010203-0405-0607-0809-0a0b0c0d0e0f"
+    assert value_text(3_600_000_000_000, pa.time64("us")) == "01:00:00"
+    assert value_text(2**62, pa.timestamp("us")) == f"{2**62:,}", "beyond the calendar"
+    assert len(value_text(b"x" * 500, pa.string())) == 24
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
+def test_any_numbers_have_ticks(values):
+    found = np.unique(np.array(values))
+    places = np.linspace(0, LAST_PLACE, len(found)).astype(np.uint16)
+    for is_even in (True, False):
+        ticks = ticks_of(found, places, pa.float64(), is_even=is_even)
+        assert 1 <= len(ticks) <= 11
+        assert all(-1 <= place <= LAST_PLACE + 1 for place, _ in ticks)

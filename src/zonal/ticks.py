@@ -126,7 +126,7 @@ def _round_ticks(values: Values, kind: pa.DataType) -> Ticks:
 
 def _round_numbers(first: float, last: float, is_whole: bool) -> list[tuple[float, str]]:
     step = 10.0 ** math.floor(math.log10((last - first) / (_MOST - 1)))
-    step *= next(times for times in (1, 2, 5, 10, 20) if (last - first) / (step * times) <= _MOST)
+    step *= next(times for times in (1, 2, 5, 10, 20) if (last - first) / (step * times) <= _MOST + 2)
     step = max(step, 1.0) if is_whole else step
     start, end = math.ceil(first / step), math.floor(last / step)
     return [(number * step, _number_text(number * step)) for number in range(start, min(end, start + 2 * _MOST) + 1)]

@@ -68,6 +68,7 @@ def open_page(chromium, tmp_path):
         path = Path(tmp_path) / "page.html"
         path.write_text(text, encoding="utf-8")
         found.tab.goto(path.as_uri())
+        found.tab.wait_for_function("() => !document.querySelector('.plot:not(.drawn)')")
         return found
 
     yield opened

@@ -1,4 +1,4 @@
-"""Pages in a browser: that they draw, ask nobody, answer their controls, and run nothing that a table or log brought."""
+"""Pages in a browser: that they draw, ask nobody, answer their controls, and run nothing that a name brought."""
 
 import dataclasses
 import json
@@ -95,7 +95,7 @@ def test_no_name_becomes_markup(open_page):
     page.tab.locator("figure[data-chart=commits] .plot .nsewdrag").first.hover()
     assert page.complaints == []
     assert page.tab.locator("main img, main a[href], .plot a, svg a, main b:has-text('$')").count() == 0
-    names = page.tab.locator("figure[data-chart=files] .xtitle").all_inner_texts()
+    names = page.tab.locator("figure[data-chart=files] .xtitle").all_text_contents()
     assert all("long" in name for name in names)
     page.choose("across", "2")
     titles = page.tab.locator("figure[data-chart=files] .xtitle").all_text_contents()
@@ -135,9 +135,7 @@ def test_chosen_columns_are_drawn(open_page):
     page.choose("marked", "")
     drawn = page.drawn(field=1)
     drawing = done.picture.drawings[1]
-    corners = {
-        (x, y) for trace in drawn["traces"] for x, y in zip(trace["x"], trace["y"], strict=True) if x is not None
-    }
+    corners = {pair for trace in drawn["traces"] for pair in zip(trace["x"], trace["y"], strict=True)}
     wanted = zip(drawing.low["payload_id"].tolist(), drawing.low["ts"].tolist(), strict=True)
     assert set(wanted) <= corners
     assert drawn["layout"]["xaxis"]["title"]["text"] == "payload_id"
@@ -205,7 +203,7 @@ def test_charts_follow_the_color_scheme(open_page):
 def test_paper_is_white_and_not_wider_than_a_sheet(open_page, tmp_path):
     page = open_page(PAGES["clustering"](), scheme="dark")
     page.tab.emulate_media(media="print")
-    page.tab.wait_for_function("document.querySelector('.plot').layout.font.color === '#000000'")
+    page.tab.wait_for_function("() => document.querySelector('.plot').layout.font.color === '#000000'")
     assert page.drawn("reads")["layout"]["width"] <= 680
     page.tab.pdf(path=str(tmp_path / "page.pdf"), format="A4")
     assert (tmp_path / "page.pdf").stat().st_size > 10_000
@@ -273,12 +271,8 @@ def many_files(count=10_000, columns=12, asked=200):
         pairs = {name: list(zip(values.tolist(), (values + width).tolist(), strict=True))
                  for name, values in zip(schema.names, low, strict=True)}  # fmt: skip
         versions.append((label, made.snapshot(pairs, schema)))
-    bounds = [
-        made.bound(f"column_{at % columns} BETWEEN {at * 4000} AND {at * 4000 + 500}", schema) for at in range(asked)
-    ]
-    return picture_of(
-        versions, schema.names, [(f"column_{at % columns} …", each, 1.0) for at, each in enumerate(bounds)]
-    )
+    texts = [f"column_{at % columns} BETWEEN {at * 4000} AND {at * 4000 + 500}" for at in range(asked)]
+    return picture_of(versions, schema.names, [(each, made.bound(each, schema), 1.0) for each in texts])
 
 
 def test_ten_thousand_files_are_fluid_and_small(open_page):
@@ -291,8 +285,7 @@ def test_ten_thousand_files_are_fluid_and_small(open_page):
     began = time.monotonic()
     page.choose("across", "5")
     page.said()
-    print(
-        f"page of {len(text.encode()):,} bytes: drawn in {loaded:.1f} s, another column in {time.monotonic() - began:.1f} s"
-    )
+    again = time.monotonic() - began
+    print(f"page of {len(text.encode()):,} bytes: drawn in {loaded:.1f} s, another column in {again:.1f} s")
     assert page.complaints == []
     assert sum(trace["x"].count(None) for trace in page.drawn()["traces"] if trace.get("fill")) == 10_000

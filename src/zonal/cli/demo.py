@@ -18,11 +18,12 @@ def demo(
         str | None,
         typer.Option(help="Columns to cluster by, separated by commas.", show_default="what a log of queries says"),
     ] = None,
-    rows: Annotated[int, typer.Option(min=1_000, max=20_000_000, help="Rows of telemetry to make.")] = 3_000_000,
+    rows: Annotated[int, typer.Option(min=1_000, max=20_000_000, help="Rows of telemetry to make.")] = 1_000_000,
     files: Annotated[int, typer.Option(min=2, max=10_000, help="Files of a table before it is clustered.")] = 240,
     table_format: Annotated[
-        Literal["delta", "iceberg", "both"], typer.Option("--format", help="Format of the tables.")
-    ] = "delta",
+        Literal["delta", "iceberg", "both"] | None,
+        typer.Option("--format", help="Format of the tables.", show_default="both; delta for --data"),
+    ] = None,
     into: Annotated[
         Path | None,
         typer.Option(help="New folder that keeps tables, log and history.", show_default="they are removed"),
@@ -31,7 +32,7 @@ def demo(
         Path | None,
         typer.Option(
             metavar="FILE.html",
-            help="Where the page goes.",
+            help="Where the page goes; of two tables, two pages: FILE-delta.html and FILE-iceberg.html.",
             show_default="report.html in the folder of --into, or a temporary file",
         ),
     ] = None,
@@ -42,5 +43,6 @@ def demo(
 
     check_report(report)
     columns = names_in(by)
-    formats = ("delta", "iceberg") if table_format == "both" else (table_format,)
+    chosen = table_format or ("both" if data is None else "delta")
+    formats = ("delta", "iceberg") if chosen == "both" else (chosen,)
     run(Console(), Request(rows, files, formats, data, None if columns is None else tuple(columns), into, report))

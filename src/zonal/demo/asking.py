@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.columns import find, leaf
+from zonal.demo.querylog import Kind
 from zonal.errors import ZonalError, quoted
 from zonal.files import Snapshot
 from zonal.predicates.bind import bind
@@ -16,6 +17,7 @@ from zonal.predicates.tree import And, Column, Compare, Predicate
 from zonal.pruning import FileIndex
 from zonal.rows import take_rows
 from zonal.sql.where import parse_where
+from zonal.workload.query import Query, Summary, Workload
 
 ASKED = 100
 """Times that a question is asked with other values."""
@@ -52,9 +54,15 @@ def _reads(index: FileIndex, asked: Sequence[Bound]) -> Reads:
     return Reads(float(np.mean([mask.sum() for mask in kept])), float(share))
 
 
-def conditions(texts: Sequence[str]) -> list[Question]:
-    """Ask conditions of SQL."""
-    return [Question(text, (parse_where(text),)) for text in texts]
+def logged(kinds: Sequence[Kind]) -> list[Question]:
+    """Ask what a log asks, a question a kind."""
+    return [Question(kind.text, tuple(map(parse_where, kind.conditions))) for kind in kinds]
+
+
+def workload_of(questions: Sequence[Question]) -> Workload:
+    """Return all conditions as queries of equal weights: what `audit` takes where there is no log."""
+    found = [Query(each, 1.0, 1, source=question.text) for question in questions for each in question.conditions]
+    return Workload(tuple(found), Summary(len(found), len(found), len(found), 0, 0, 0))
 
 
 def lookups(table: pa.Table, columns: Sequence[str]) -> list[Question]:

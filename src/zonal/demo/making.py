@@ -1,13 +1,21 @@
-"""Tables as their usual writers make them: Delta by deltalake, Iceberg by PyIceberg, appended file after file."""
+"""Tables as their usual writers make them, append by append, and later join their files with an eye on sizes alone.
+
+Delta is written by deltalake (delta-rs), Iceberg by PyIceberg.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from zonal.errors import TableError, quoted
 from zonal.tables.table import Rewritable
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog.sql import SqlCatalog
 
 IDENTIFIER = "demo.telemetry"
 CATALOG = "demo"
@@ -16,6 +24,19 @@ Report = Callable[[int, int], None]
 """Hears how many of how many appends are done."""
 
 _MOST_COMMITS = 30
+_FILE_SIZE = "write.target-file-size-bytes"
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What the demonstration lets a format's usual library do."""
+
+    make: Callable[[pa.Table, int, Path, Report], Rewritable]
+    """Append rows in their order as so many files of a new table."""
+    compact: Callable[[Path, int], None]
+    """Join files to about this many."""
+    deed: str
+    """What `compact` does, for people."""
 
 
 def make_delta(table: pa.Table, files: int, folder: Path, report: Report) -> Rewritable:
@@ -25,7 +46,7 @@ def make_delta(table: pa.Table, files: int, folder: Path, report: Report) -> Rew
 
     from zonal.tables.delta import DeltaTable  # noqa: PLC0415
 
-    with _errors("Delta"):
+    with _errors("Delta", "The rows can't be written as a table of"):
         writer = Writer.create(str(folder), table.schema)
         for done, part in enumerate(_parts(table, files)):
             report(done, files)
@@ -33,21 +54,28 @@ def make_delta(table: pa.Table, files: int, folder: Path, report: Report) -> Rew
     return DeltaTable(str(folder))
 
 
+def compact_delta(folder: Path, files: int) -> None:
+    """Let delta-rs pack the files into larger ones, as its `optimize.compact` does."""
+    from deltalake import DeltaTable as Writer  # noqa: PLC0415 - slow to import
+
+    with _errors("Delta", "delta-rs can't compact the table of"):
+        writer = Writer(str(folder))
+        sizes = pa.table(writer.get_add_actions())["size_bytes"].to_pylist()
+        writer.optimize.compact(target_size=max(sum(sizes) // files, 1))
+
+
 def make_iceberg(table: pa.Table, files: int, folder: Path, report: Report) -> Rewritable:
     """Append the rows in their order, some files a commit, in a SQLite catalog beside them.
 
     A commit of PyIceberg takes longer than its files.
     """
-    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - slow to import
-
-    from zonal.tables.iceberg import IcebergTable  # noqa: PLC0415
+    from zonal.tables.iceberg import IcebergTable  # noqa: PLC0415 - slow to import
 
     commits = -(-files // -(-files // _MOST_COMMITS))
-    with _errors("Iceberg"):
-        catalog = SqlCatalog(CATALOG, uri=catalog_uri(folder), warehouse=str(folder.resolve()))
+    with _errors("Iceberg", "The rows can't be written as a table of"):
+        catalog = _catalog(folder)
         catalog.create_namespace(IDENTIFIER.partition(".")[0])
-        # PyIceberg means the size in memory, of which the parts of a commit are never quite the same.
-        size = {"write.target-file-size-bytes": str(int(1.02 * table.nbytes / files))}
+        size = {_FILE_SIZE: _memory_size(table, files)}
         writer = catalog.create_table(IDENTIFIER, schema=table.schema, properties=size)
         for done, part in enumerate(_parts(table, commits)):
             report(done, commits)
@@ -55,9 +83,44 @@ def make_iceberg(table: pa.Table, files: int, folder: Path, report: Report) -> R
     return IcebergTable(IDENTIFIER, catalog.load_table(IDENTIFIER))
 
 
+def compact_iceberg(folder: Path, files: int) -> None:
+    """Let PyIceberg, which has no compaction, read the files by their sizes and overwrite them with larger ones."""
+    from pyiceberg.expressions import AlwaysTrue  # noqa: PLC0415 - slow to import
+    from pyiceberg.io.pyarrow import ArrowScan  # noqa: PLC0415
+
+    with _errors("Iceberg", "PyIceberg can't overwrite the table of"):
+        writer = _catalog(folder).load_table(IDENTIFIER)
+        tasks = sorted(writer.scan().plan_files(), key=lambda task: -task.file.file_size_in_bytes)
+        rows = ArrowScan(writer.metadata, writer.io, writer.schema(), AlwaysTrue()).to_table(tasks)
+        with writer.transaction() as change:
+            change.set_properties({_FILE_SIZE: _memory_size(rows, files)})
+            change.overwrite(rows)
+
+
+WRITERS = {
+    "delta": Writer(make_delta, compact_delta, "delta-rs compacts the table (optimize.compact)"),
+    "iceberg": Writer(
+        make_iceberg,
+        compact_iceberg,
+        "PyIceberg, which has no compaction, reads the files by their sizes and overwrites the table with larger ones",
+    ),
+}
+
+
 def catalog_uri(folder: Path) -> str:
     """Return the address of the catalog of an Iceberg table in this folder."""
     return f"sqlite:///{folder / 'catalog.db'}"
+
+
+def _catalog(folder: Path) -> "SqlCatalog":
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - slow to import
+
+    return SqlCatalog(CATALOG, uri=catalog_uri(folder), warehouse=str(folder.resolve()))
+
+
+def _memory_size(table: pa.Table, files: int) -> str:
+    """Return the size of a file as PyIceberg means it: in memory, of which parts are never quite the same."""
+    return str(max(int(1.02 * table.nbytes / files), 1))
 
 
 def _parts(table: pa.Table, count: int) -> Iterator[pa.Table]:
@@ -67,9 +130,9 @@ def _parts(table: pa.Table, count: int) -> Iterator[pa.Table]:
 
 
 @contextmanager
-def _errors(form: str) -> Iterator[None]:
+def _errors(form: str, what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # both writers bring errors of many kinds
         reason = str(error).strip().partition("\n")[0]
-        raise TableError(f"The rows can't be written as a table of {form}: {quoted(reason, limit=300)}") from error
+        raise TableError(f"{what} {form}: {quoted(reason, limit=300)}") from error

@@ -1,101 +1,68 @@
-"""The demonstration on a terminal: a spinner while it runs, a table for each format, and commands to go on with."""
+"""The demonstration on a terminal: a spinner while it runs, each chapter as it ends, and commands to go on with."""
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
 
+from zonal.demo.chapters import Arrived, Chapter, Outcome
 from zonal.demo.making import CATALOG, IDENTIFIER, catalog_uri
-from zonal.demo.story import Outcome, Request, tell
+from zonal.demo.printing import print_chapter, print_line
+from zonal.demo.querylog import NAME
+from zonal.demo.story import LOG, Request, history_url, tell
 from zonal.demo.telemetry import CONDITIONS
-from zonal.report.text import printable
-from zonal.sizes import size_text
 from zonal.verbs.rewriting import Runner
-from zonal.verbs.show import TableHealth
 
 
 def run(console: Console, request: Request, *, runner: Runner | None = None) -> list[Outcome]:
-    """Run the demonstration and print each table's outcome as soon as it is there."""
-    outcomes: list[Outcome] = []
+    """Run the demonstration and print each chapter as soon as it is over."""
     steps = Progress(
         SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
         console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
+    numbers: Counter[str] = Counter()
     with steps:
         task = steps.add_task("", total=None)
 
         def report(what: str, done: int = 0, total: int = 0) -> None:
             steps.update(task, description=what + (f", {done} of {total}" if total else ""))
 
-        def told(outcome: Outcome) -> None:
-            outcomes.append(outcome)
-            print_outcome(console, outcome)
+        def told(form: str, chapter: Chapter) -> None:
+            numbers[form] += 1
+            print_chapter(console, form, numbers[form], chapter)
 
-        tell(request, told, report, runner=runner)
+        outcomes = tell(request, told, report, runner=runner)
     if request.into is not None:
-        _line(console, "The tables are kept. Go on with:")
-        for command in _commands(request, request.into, outcomes):
-            _line(console, f"  {command}")
+        print_line(console, "The tables, their log and their history are kept. Go on with:")
+        for outcome in outcomes:
+            for command in _commands(request, request.into, outcome):
+                print_line(console, f"  {command}")
+        console.print()
+    print_line(console, "The audit as a page, with its trend, the commits, and the files before and after:", "bold")
+    for outcome in outcomes:
+        print_line(console, f"  {outcome.page}")
     return outcomes
 
 
-def print_outcome(console: Console, outcome: Outcome) -> None:
-    """Print what a table was like, what became of it, and what queries read before and after."""
-    before, after, done = outcome.before, outcome.after, outcome.clustering
-    _line(console, f"{before.format}: {_size(before)}, {before.rows:,} rows as they arrived", style="bold")
-    for column in before.columns:
-        _line(console, f"· {column.verdict}")
-    _line(console, f"{done.layout}: {_size(after)}, rewritten in {done.seconds:,.1f} s", style="bold")
-    for column in after.columns:
-        _line(console, f"· {column.verdict}")
-    table = Table()
-    table.add_column("query", overflow="fold")
-    table.add_column("files read", justify="right", no_wrap=True)
-    table.add_column("share of bytes", justify="right", no_wrap=True)
-    for question, then, now in zip(outcome.questions, outcome.reads_before, outcome.reads_after, strict=True):
-        files = f"{then.files:,.0f} → {now.files:,.0f}"
-        table.add_row(Text(printable(question.text)), files, f"{then.share:.1%} → {now.share:.1%}")
-    console.print(table)
-    for sentence in _verdicts(outcome):
-        _line(console, sentence)
-    console.print()
+def _commands(request: Request, into: Path, outcome: Outcome) -> Iterator[str]:
+    folder, arrived = into / outcome.format, _version(outcome.chapters)
+    if outcome.format == "delta":
+        now, then, rest = str(folder), f"delta:{folder}@{arrived}", ""
+    else:
+        now, then = f"iceberg:{IDENTIFIER}", f"iceberg:{IDENTIFIER}@{arrived}"
+        rest = f" --catalog {CATALOG} --storage-option " + shlex.quote(f"uri={catalog_uri(folder)}")
+    now, then = shlex.quote(now), shlex.quote(then)
+    yield f"zonal show {now}{rest}"
+    history = f" --database {shlex.quote(history_url(into))}{rest}"
+    if request.by is None:
+        yield f'zonal explain {now} --where "{CONDITIONS[0]}"{rest}'
+        yield f'zonal explain {then} --where "{CONDITIONS[0]}"{rest}'
+        yield f"zonal audit {now} --queries {shlex.quote(str(into / LOG))} --name {NAME}{history}"
+    yield f"zonal audit {now} --trend{history}"
 
 
-def _verdicts(outcome: Outcome) -> Iterator[str]:
-    before, after = outcome.shares
-    mean = f"On average a query read {before:.1%} of the bytes before and reads {after:.1%} now"
-    if after >= before:
-        yield f"{mean}: this layout doesn't help these queries."
-        return
-    yield f"{mean}: {before / after:.1f} times less, by the min/max values in the table's own metadata."
-    pairs = zip(outcome.questions, outcome.reads_before, outcome.reads_after, strict=True)
-    for text in [question.text for question, then, now in pairs if now.share > then.share]:
-        yield f"More than before reads {text}: the order in which the rows arrived suited it better."
-
-
-def _size(health: TableHealth) -> str:
-    return f"{health.files:,} files, {size_text(health.bytes)}"
-
-
-def _commands(request: Request, into: Path, outcomes: Iterable[Outcome]) -> Iterator[str]:
-    where = "" if request.data is not None else f' --where "{CONDITIONS[0]}"'
-    for outcome in outcomes:
-        folder = into / outcome.before.format
-        if outcome.before.format == "delta":
-            now, then, rest = str(folder), f"delta:{folder}@{outcome.before.version}", ""
-        else:
-            now = f"iceberg:{IDENTIFIER}"
-            then = f"{now}@{outcome.before.version}"
-            rest = f" --catalog {CATALOG} --storage-option " + shlex.quote(f"uri={catalog_uri(folder)}")
-        yield f"zonal show {shlex.quote(now)}{rest}"
-        if where:
-            yield f"zonal explain {shlex.quote(now)}{where}{rest}"
-            yield f"zonal explain {shlex.quote(then)}{where}{rest}"
-
-
-def _line(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(printable(text), style=style), soft_wrap=True)
+def _version(chapters: Sequence[Chapter]) -> int | None:
+    return next(chapter.health.version for chapter in chapters if isinstance(chapter, Arrived))

@@ -1,46 +1,33 @@
-"""The demonstration from end to end: make tables, measure them, cluster them on Spark, and measure them again."""
+"""The demonstration from end to end: rows and questions, a folder for all that is made, and a life a table."""
 
+import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
-from zonal.demo.asking import Question, Reads, compare, conditions, lookups
-from zonal.demo.making import make_delta, make_iceberg
+from zonal.demo.asking import logged, lookups, workload_of
+from zonal.demo.chapters import Chapter, Outcome
+from zonal.demo.life import Report, Scene, live
 from zonal.demo.owndata import read_own
-from zonal.demo.telemetry import CONDITIONS, KEYS, telemetry
+from zonal.demo.querylog import NAME, kinds, log_text
+from zonal.demo.telemetry import telemetry
 from zonal.errors import ZonalError, quoted
 from zonal.ranks import bind
-from zonal.verbs.cluster import Clustering, Step, cluster, spark_runner
+from zonal.verbs.cluster import spark_runner
 from zonal.verbs.rewriting import Runner
-from zonal.verbs.show import TableHealth, health_of
+from zonal.workload.logs import Logs
 
-MAKERS = {"delta": make_delta, "iceberg": make_iceberg}
+LOG, HISTORY, PAGE = "queries.sql", "history.db", "report.html"
+"""What lies beside the tables."""
 
-Report = Callable[..., None]
-"""Hears what is done now, and how much of how much of it is."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What clustering one table changed, by the table's own metadata."""
-
-    questions: tuple[Question, ...]
-    before: TableHealth
-    reads_before: tuple[Reads, ...]
-    clustering: Clustering
-    after: TableHealth
-    reads_after: tuple[Reads, ...]
-
-    @property
-    def shares(self) -> tuple[float, float]:
-        """Return the share of the table's bytes that a question reads on average, before and after."""
-        before, after = (sum(read.share for read in each) / len(each) for each in (self.reads_before, self.reads_after))
-        return before, after
+Told = Callable[[str, Chapter], None]
+"""Hears a table's format and what happened to it."""
 
 
 @dataclass(frozen=True)
@@ -53,35 +40,40 @@ class Request:
     data: Path | None = None
     """A user's own Parquet data instead of telemetry."""
     by: tuple[str, ...] | None = None
+    """Columns to cluster by; without them, a log of queries says how."""
     into: Path | None = None
-    """A new folder that keeps the tables."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the columns to cluster by."""
-        return self.by if self.by is not None else KEYS
+    """A new folder that keeps the tables, the log and the history."""
+    page: Path | None = None
+    """Where to write the page; by default into that folder, or a new file among the system's temporary ones."""
 
 
-def tell(request: Request, told: Callable[[Outcome], None], report: Report, *, runner: Runner | None = None) -> None:
-    """Run the demonstration, and pass on each table's outcome; `runner` runs the rewrites elsewhere than on Spark.
+def tell(request: Request, told: Told, report: Report, *, runner: Runner | None = None) -> list[Outcome]:
+    """Run the demonstration and return each table's story; `runner` runs the rewrites elsewhere than on Spark.
 
-    Whatever goes wrong, nothing is left behind; without `into` nothing is left in any case.
+    Whatever goes wrong, nothing is left behind; without `into` nothing but the pages is left in any case.
     """
     _check(request)
-    own = None
-    if request.data is not None:
-        report("reading")
-        own = read_own(request.data, request.columns, request.files)
-        lookups(own, request.columns)  # refuses columns without values, before anything starts
+    own = _own(request, report)
     report("starting Spark")
     running = nullcontext(runner) if runner is not None else spark_runner(None, "local[*]", None, None)
     with _folder(request.into) as folder, running as run_steps:
         report("making telemetry")
-        table = telemetry(request.rows) if own is None else own
-        plain = own is None and request.columns == KEYS
-        questions = conditions(CONDITIONS) if plain else lookups(table, request.columns)
-        for form in request.formats:
-            told(_outcome(form, table, questions, request, folder / form, run_steps, report))
+        rows = telemetry(request.rows) if own is None else own
+        scene = _scene(request, rows, folder, run_steps, report)
+        chapters: dict[str, list[Chapter]] = {form: [] for form in request.formats}
+
+        def hear(form: str, chapter: Chapter) -> None:
+            chapters[form].append(chapter)
+            told(form, chapter)
+
+        pages = {form: live(form, scene, folder / form, partial(hear, form)) for form in request.formats}
+        paths = _write_pages(request, pages)
+    return [Outcome(form, tuple(chapters[form]), paths[form]) for form in request.formats]
+
+
+def history_url(folder: Path) -> str:
+    """Return the address of the history of a demonstration in this folder."""
+    return f"sqlite:///{folder / HISTORY}"
 
 
 def _check(request: Request) -> None:
@@ -92,46 +84,57 @@ def _check(request: Request) -> None:
     into = request.into
     if into is not None and into.exists() and (not into.is_dir() or any(into.iterdir())):
         raise ZonalError(f"{quoted(str(into))} exists and is not an empty folder. Choose a new one with --into.")
-    if into is not None and "iceberg" in request.formats and {"?", "%"} & set(str(into)):
-        raise ZonalError(f"{quoted(str(into))} has a ? or a %, which mean something in a catalog's address. Rename it.")
-    if request.data is None:
-        bind(telemetry(1).schema, request.columns)
+    if into is not None and {"?", "%"} & set(str(into)):
+        raise ZonalError(f"{quoted(str(into))} has a ? or a %, which mean something in a database's URL. Rename it.")
+    if request.data is None and request.by is not None:
+        bind(telemetry(1).schema, request.by)
 
 
-def _outcome(
-    form: str,
-    table: pa.Table,
-    questions: Sequence[Question],
-    request: Request,
-    folder: Path,
-    runner: Runner,
-    report: Report,
-) -> Outcome:
-    folder.mkdir()
-    made = MAKERS[form](
-        table, request.files, folder, lambda done, total: report(f"{form}: appending files", done, total)
-    )
-    before = made.snapshot()
-    health = health_of(before, request.columns)
-
-    def step(step: Step) -> None:
-        report(f"{form}: {step.name}", step.done, step.total)
-
-    # Files as large as before: their number alone shall not explain what is skipped.
-    size = _rounded(health.bytes // health.files)
-    clustering = cluster(made, by=request.columns, target_file_size=size, runner=runner, progress=step)
-    after = made.newest().snapshot()
-    then, now = compare(before, after, questions)
-    return Outcome(tuple(questions), health, tuple(then), clustering, health_of(after, request.columns), tuple(now))
+def _own(request: Request, report: Report) -> pa.Table | None:
+    """Read the user's own data; columns without values are refused before anything starts."""
+    if request.data is None or request.by is None:
+        return None
+    report("reading")
+    rows = read_own(request.data, request.by, request.files)
+    lookups(rows, request.by)
+    return rows
 
 
-def _rounded(size: int) -> int:
-    """Round to two digits, for people who read the layout.
+def _scene(request: Request, rows: pa.Table, folder: Path, runner: Runner, report: Report) -> Scene:
+    """Decide what is asked: a log of SQL, or look-ups in the columns that were given."""
+    database = history_url(folder)
+    if request.by is not None:
+        asked = tuple(lookups(rows, request.by))
+        return Scene(rows, request.files, request.by, asked, workload_of(asked), database, runner, report)
+    path, made = folder / LOG, kinds()
+    path.write_text(log_text(made), encoding="utf-8")
+    logs = Logs((path,), names=(NAME,))
+    return Scene(rows, request.files, None, tuple(logged(made)), logs, database, runner, report)
 
-    >>> _rounded(1_809_291), _rounded(471_893), _rounded(7)
-    (1800000, 470000, 7)
-    """
-    return round(size, 2 - len(str(size)))
+
+def _write_pages(request: Request, pages: Mapping[str, str]) -> dict[str, Path]:
+    """Write a page a table; all of them, or none."""
+    written: dict[str, Path] = {}
+    try:
+        for form, page in pages.items():
+            written[form] = _page_path(request, form)
+            written[form].write_text(page, encoding="utf-8")
+    except BaseException as error:
+        _remove(written.values())
+        if isinstance(error, OSError):
+            raise ZonalError(f"The page can't be written: {error}.") from None
+        raise
+    return written
+
+
+def _page_path(request: Request, form: str) -> Path:
+    """Return where a table's page goes; the pages of several tables have their formats in their names."""
+    path = request.page or (request.into / PAGE if request.into is not None else None)
+    if path is None:
+        number, name = tempfile.mkstemp(prefix=f"zonal-demo-{form}-", suffix=".html")
+        os.close(number)
+        return Path(name)
+    return path if len(request.formats) == 1 else path.with_name(f"{path.stem}-{form}{path.suffix}")
 
 
 @contextmanager
@@ -148,6 +151,13 @@ def _folder(into: Path | None) -> Iterator[Path]:
     try:
         yield into
     except BaseException:  # an interrupt, too, must not leave half a table
-        for made in [into] if not was_there else list(into.iterdir()):
-            shutil.rmtree(made, ignore_errors=True)
+        _remove([into] if not was_there else list(into.iterdir()))
         raise
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

@@ -20,6 +20,11 @@ _SENSORS = tuple(
 )
 
 
+def payloads(rng: np.random.Generator, count: int) -> "np.typing.NDArray[np.int64]":
+    """Draw ids of payloads: those of low numbers send, and are asked for, more often."""
+    return (PAYLOADS * rng.beta(0.7, 2.5, count)).astype(np.int64)
+
+
 def telemetry(rows: int, seed: int = 7) -> pa.Table:
     """Make rows as payloads send them: nearly in order of time, a few late, ids of payloads and missions skewed.
 
@@ -32,7 +37,7 @@ def telemetry(rows: int, seed: int = 7) -> pa.Table:
     start = np.datetime64("2026-01-01", "us").astype(np.int64)
     late = np.where(rng.random(rows) < 0.03, rng.exponential(6 * 3600e6, rows), rng.exponential(20e6, rows))
     ts = start + np.linspace(0, 30 * 86400e6, rows).astype(np.int64) - late.astype(np.int64)
-    payload = (PAYLOADS * rng.beta(0.7, 2.5, rows)).astype(np.int64)
+    payload = payloads(rng, rows)
     sensor = pa.DictionaryArray.from_arrays(rng.integers(0, len(_SENSORS), rows, np.int8), pa.array(_SENSORS))
     hexadecimal = np.frombuffer(b"0123456789abcdef", np.uint8)[rng.integers(0, 16, (rows, 16), np.uint8)]
     offsets = np.arange(0, 16 * rows + 1, 16, dtype=np.int32)

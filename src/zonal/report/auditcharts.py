@@ -1,7 +1,7 @@
 """Charts of an audit: the trend with its limit, the commits that cause what is read for nothing, and the queries."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from zonal.auditing.audit import Audit, CommitAudit
 from zonal.history.records import AuditRecord, RunRecord
@@ -16,6 +16,8 @@ from zonal.sizes import size_text
 _MOST_BARS = 12
 _MOST_AUDITS = 500
 _MOST_RUNS = 100
+_SAME = timedelta(seconds=1)
+"""What is nearer is the audit itself, as a database remembers it."""
 _FORM = "%Y-%m-%d %H:%M:%S"
 
 
@@ -26,7 +28,7 @@ def trend_chart(
     audit: Audit, audits: Sequence[AuditRecord], runs: Sequence[RunRecord], limit: float | None
 ) -> Chart | None:
     """Draw the ratio over time, this audit's last; None where there was no audit before it."""
-    past = [each for each in audits if each.audited < audit.audited][-_MOST_AUDITS:]
+    past = [each for each in audits if each.audited < audit.audited - _SAME][-_MOST_AUDITS:]
     if not past:
         return None
     points = [(each.audited, each.version, each.ratio, each.byte_share, each.alerts) for each in past]
@@ -102,9 +104,9 @@ def _trend_row(audited: datetime, version: int | None, shares: Sequence[float | 
 
 
 def commits_chart(audit: Audit) -> Chart | None:
-    """Draw the part of each commit in what is read for nothing; None where no commit is known."""
+    """Draw the part of each commit in what is read for nothing; None where there is none to tell from others."""
     found = [each for each in audit.commits if each.excess_share > 0][:_MOST_BARS]
-    if not found:
+    if len(found) < 2 and audit.culprit is None:
         return None
     data = {
         "kind": "bars",
@@ -124,7 +126,7 @@ def commits_chart(audit: Audit) -> Chart | None:
         caption=element("p", text(caption + (" Red: the commit that most likely did it." if audit.culprit else ""))),
         data=data,
         numbers=_commit_table(audit),
-        plots=[("Part of the bytes that are read for nothing", "")],
+        plots=[("Part of each commit's files in it", "")],
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from zonal.auditing.audit import Audit, CommitAudit, QueryAudit
+from zonal.auditing.drift import Limits
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.report.audit import (
     audit_facts,
@@ -13,7 +14,7 @@ from zonal.report.audit import (
     verdict,
 )
 from zonal.report.auditcharts import asked_chart, commits_chart, trend_chart
-from zonal.report.charts import Chart, figure, scripts_of
+from zonal.report.charts import charted, scripts_of
 from zonal.report.filecharts import files_chart
 from zonal.report.page import (
     NOTHING,
@@ -36,6 +37,7 @@ from zonal.sizes import size_text
 _LONG = 600
 _MOST_QUERIES = 10
 _MOST_LISTED = 20
+_LIMIT = Limits().ratio
 _LARGE = ("rows matching", "clustered anew", "for nothing")
 """Facts that stand above as large numbers."""
 _MOST_CHOSEN = 20
@@ -47,7 +49,7 @@ def audit_page(
     audits: Sequence[AuditRecord] = (),
     runs: Sequence[RunRecord] = (),
     *,
-    limit: float | None = 0.3,
+    limit: float | None = _LIMIT,
 ) -> str:
     """Return the page of an audit, with those before it and the rewrites between them, oldest first.
 
@@ -62,10 +64,10 @@ def audit_page(
         _verdict(audit),
         _tiles(audit),
         described((text(label), text(fact, _LONG)) for label, fact in audit_facts(audit) if label not in _LARGE),
-        _charted("Trend", trend),
-        _charted("Which commits cause it", blamed),
-        _charted("The files", files),
-        _charted("What each query reads", asked),
+        charted("Trend", trend),
+        charted("Which commits cause what is read for nothing", blamed),
+        charted("The files", files),
+        charted("What each query reads", asked),
         _queries(audit),
         _hindered(audit),
         _columns(audit),
@@ -73,12 +75,7 @@ def audit_page(
         section("What this rests on", listed(text(line, _LONG) for line in audit_notes(audit))),
         element("footer", text(_made(audit))),
     ]
-    charts = [chart for chart in (trend, blamed, files, asked) if chart is not None]
-    return page(f"zonal audit: {audit.table}", joined(parts), scripts_of(charts))
-
-
-def _charted(heading: str, chart: Chart | None) -> Html:
-    return NOTHING if chart is None else section(heading, figure(chart))
+    return page(f"zonal audit: {audit.table}", joined(parts), scripts_of([trend, blamed, files, asked]))
 
 
 def _made(audit: Audit) -> str:
@@ -90,9 +87,9 @@ def _made(audit: Audit) -> str:
 
 
 def _verdict(audit: Audit) -> Html:
-    sentences = [verdict(audit)]
-    if audit.culprit is not None:
-        sentences.append(f"Most likely because: {audit.culprit.sentence}.")
+    sentences = [verdict(audit), *(alert.text for alert in audit.alerts)]
+    if audit.alerts and audit.culprit is not None:
+        sentences.append(f"Most likely because {audit.culprit.sentence}.")
     if audit.fresh is not None and audit.fresh.gain > 0.005:
         sentences.append(f"Clustered anew, {fresh_text(audit)}.")
     kind = "verdict bad" if audit.alerts else "verdict other" if audit.ratio is None else "verdict"
@@ -103,8 +100,8 @@ def _tiles(audit: Audit) -> Html:
     """Write the numbers that matter, large."""
     tiles = [
         (known_share(audit.ratio), "of the files in matching partitions are read"),
-        (share_text(audit.byte_share), "of the table's bytes are read by a query in the mean"),
-        (share_text(audit.excess_share), "of what is read is for nothing, about"),
+        (share_text(audit.byte_share), "of the table's bytes are read, in the mean"),
+        (share_text(audit.excess_share), "of the bytes read are in files without a match, estimated"),
     ]
     if audit.fresh is not None:
         tiles.append((share_text(audit.fresh.byte_share), "of the bytes if clustered anew, predicted"))
@@ -121,9 +118,7 @@ def _queries(audit: Audit) -> Html:
     rows = [Row(_query_head(each), _query_cells(each, audit)) for each in audit.asked[:_MOST_QUERIES]]
     more = len(audit.asked) - _MOST_QUERIES
     rest = element("p", text(f"And {plural(more, 'other query', 'other queries')}, in the table above."), class_="soft")
-    caption = (
-        "Those that read most first, by their weight. Shares are of the table's bytes, of the rows where they match."
-    )
+    caption = "Those that read most first, by their weight. Shares are of the table's bytes or, where they match, rows."
     return section("Queries", table(caption, heads, rows, plain=heads[1:2]), rest if more > 0 else NOTHING)
 
 

@@ -346,6 +346,13 @@
   const figures = Array.from(document.querySelectorAll("figure[data-chart]"));
   const drawAll = () => figures.forEach(draw);
 
+  // One figure after another, so that the first ones can be seen and used while the others are drawn.
+  function drawInTurn(left) {
+    if (!left.length) return;
+    draw(left[0]);
+    setTimeout(drawInTurn, 0, left.slice(1));
+  }
+
   function print(is) {
     if (printing === is) return;
     printing = is;
@@ -358,5 +365,5 @@
   matchMedia("print").addEventListener("change", (event) => print(event.matches));
   addEventListener("beforeprint", () => print(true));
   addEventListener("afterprint", () => print(false));
-  drawAll();
+  drawInTurn(figures);
 })();

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from zonal.report.page import NOTHING, Html, Scripts, element, joined, text
+from zonal.report.page import NOTHING, Html, Scripts, element, joined, section, text
 from zonal.report.plotly import plotly_script
 from zonal.report.text import printable
 from zonal.report.wording import MOST_CHARACTERS, clipped
@@ -94,11 +94,15 @@ def _option(value: str, shown: str, *, is_chosen: bool) -> Html:
     return Html(f'<option value="{text(value)}"{mark}>{text(shown, 120)}</option>')
 
 
-def scripts_of(charts: Sequence[Chart]) -> Scripts | None:
+def charted(heading: str, chart: Chart | None) -> Html:
+    """Write a section around a chart; nothing where there is none."""
+    return NOTHING if chart is None else section(heading, figure(chart))
+
+
+def scripts_of(charts: Sequence[Chart | None]) -> Scripts | None:
     """Return what a page with these charts carries; None where there are none."""
-    if not charts:
-        return None
-    return Scripts((plotly_script(), _drawing_script()), DATA_ID, _json({chart.id: chart.data for chart in charts}))
+    data = {chart.id: chart.data for chart in charts if chart is not None}
+    return Scripts((plotly_script(), _drawing_script()), DATA_ID, _json(data)) if data else None
 
 
 @lru_cache(maxsize=1)

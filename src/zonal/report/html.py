@@ -3,7 +3,7 @@
 import math
 
 from zonal.advising.advice import Advice, Candidate, Reads
-from zonal.report.charts import figure, scripts_of
+from zonal.report.charts import charted, scripts_of
 from zonal.report.command import Given, cluster_command
 from zonal.report.filecharts import files_chart
 from zonal.report.page import (
@@ -54,8 +54,8 @@ def advice_page(advice: Advice, given: Given | None = None) -> str:
         _verdict(advice, given or Given(advice.table)),
         _change(advice),
         _candidates(advice),
-        NOTHING if files is None else section("The files now", figure(files)),
-        NOTHING if reads is None else section("What each query reads now", figure(reads)),
+        charted("The files now", files),
+        charted("What each query reads now", reads),
         _regressions(advice),
         _blooms(advice),
         _warnings(advice),
@@ -63,8 +63,7 @@ def advice_page(advice: Advice, given: Given | None = None) -> str:
         section("What this rests on", listed(text(line, _LONG) for line in basis(advice))),
         element("footer", text("Made by zonal advise. Shares are of the table's bytes, over the queries' weight.")),
     ]
-    charts = [chart for chart in (files, reads) if chart is not None]
-    return page(f"zonal advise: {advice.table}", joined(parts), scripts_of(charts))
+    return page(f"zonal advise: {advice.table}", joined(parts), scripts_of([files, reads]))
 
 
 def _verdict(advice: Advice, given: Given) -> Html:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from zonal.report.auditpage import audit_page
-from zonal.report.charts import Chart, figure, scripts_of
+from zonal.report.charts import charted, scripts_of
 from zonal.report.filecharts import depth_chart, files_chart
 from zonal.report.page import (
     NOTHING,
@@ -20,7 +20,7 @@ from zonal.report.page import (
     table,
     text,
 )
-from zonal.report.sharecharts import reads_chart
+from zonal.report.sharecharts import losers_text, reads_chart
 from zonal.report.text import layout_text
 from zonal.report.wording import Fact, plural, share_text
 from zonal.sizes import size_text
@@ -33,16 +33,6 @@ __all__ = ["audit_page", "clustering_page", "explanation_page", "health_page"]
 _LONG = 600
 _MOST_FILES = 1000
 """Files that are listed by name."""
-
-
-def framed(title: str, parts: Sequence[Html], charts: Sequence[Chart | None]) -> str:
-    """Return a page with its charts' scripts, where it has charts."""
-    return page(title, joined(parts), scripts_of([chart for chart in charts if chart is not None]))
-
-
-def charted(heading: str, chart: Chart | None, *more: Html) -> Html:
-    """Write a section around a chart; nothing where there is none."""
-    return NOTHING if chart is None else section(heading, *more, figure(chart))
 
 
 def _facts(facts: Iterator[Fact]) -> Html:
@@ -63,7 +53,8 @@ def _lines(heading: str, lines: Sequence[str]) -> Html:
 def health_page(health: TableHealth) -> str:
     """Return the page of what `show` found."""
     files = files_chart(health.picture)
-    depths = depth_chart([("now", [column.depth for column in health.columns])])
+    measured = () if health.picture is None else [column.depth for column in health.columns]
+    depths = depth_chart([("now", measured)])
     ordered = sorted(health.columns, key=lambda column: column.depth.lookup_files)
     parts = [
         element("h1", text("Health of "), name(health.name)),
@@ -71,12 +62,12 @@ def health_page(health: TableHealth) -> str:
         _facts(_health_facts(health)),
         _health_columns(ordered, health),
         charted("The files", files),
-        charted("How deep files lie", depths if health.picture is not None else None),
+        charted("How deep files lie", depths),
         _lines("Not to be rewritten", health.blockers),
         _lines("Problems", health.problems),
         element("footer", text("Made by zonal show from the table's metadata alone.")),
     ]
-    return framed(f"zonal show: {health.name}", parts, [files, depths] if health.picture is not None else [])
+    return page(f"zonal show: {health.name}", joined(parts), scripts_of([files, depths]))
 
 
 def _health_verdict(ordered: Sequence[ColumnHealth], health: TableHealth) -> list[str]:
@@ -150,7 +141,7 @@ def explanation_page(found: Explanation) -> str:
         _lines("Notes", found.notes),
         element("footer", text("Made by zonal explain. The query wasn't run: statistics tell what must be read.")),
     ]
-    return framed(f"zonal explain: {found.table}", parts, [files])
+    return page(f"zonal explain: {found.table}", joined(parts), scripts_of([files]))
 
 
 def _named(found: Explanation) -> str:
@@ -226,7 +217,7 @@ def clustering_page(done: Clustering) -> str:
         charted("How deep files lie", depths),
         element("footer", text("Made by zonal cluster. Old files stay until the table's own clean-up removes them.")),
     ]
-    return framed(f"zonal cluster: {done.table}", parts, [files, reads, depths])
+    return page(f"zonal cluster: {done.table}", joined(parts), scripts_of([files, reads, depths]))
 
 
 def _done(done: Clustering) -> list[str]:
@@ -243,7 +234,8 @@ def _done(done: Clustering) -> list[str]:
         before = f"{max(1, round(best.before)):,} of {plural(done.files_before, 'file')}"
         after = f"{max(1, round(best.after)):,} of {done.files_after:,}"
         found.append(f"A look-up of one {best.column} read {before} before, and reads {after} now.")
-    return found or [f"{plural(done.added_files, 'file')} written in the order of {layout_text(done.layout)}."]
+    found = found or [f"{plural(done.added_files, 'file')} written in the order of {layout_text(done.layout)}."]
+    return [*found, losers_text(done.picture)]
 
 
 def _clustering_facts(done: Clustering) -> Iterator[Fact]:

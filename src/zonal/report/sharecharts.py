@@ -36,12 +36,25 @@ def reads_chart(picture: Picture | None) -> Chart | None:
         series = [Series(labels[0], "bar", shares[0])]
         return share_chart(texts, series, "share of the bytes that each query reads", "")
     before, after = shares[0], shares[-1]
-    worse = [later if later > sooner + WORSE_BY else None for sooner, later in zip(before, after, strict=True)]
+    worse = [later if _is_worse(sooner, later) else None for sooner, later in zip(before, after, strict=True)]
     lost = sum(value is not None for value in worse)
     series = [Series(labels[-1], "bar", after), Series(labels[0], "line", before)]
     if lost:
         series.append(Series("reads more than before", "alarm", worse))
     return share_chart(texts, series, "share of the bytes that each query reads, before and after", _lost(lost, asked))
+
+
+def losers_text(picture: Picture | None) -> str:
+    """Say how many queries read more than before; empty where none does."""
+    if picture is None or len(picture.drawings) < 2:
+        return ""
+    lost = sum(_is_worse(question.shares[0], question.shares[-1]) for question in picture.questions)
+    of = plural(len(picture.questions), "query", "queries")
+    return f"{lost:,} of {of} {'reads' if lost == 1 else 'read'} more than before." if lost else ""
+
+
+def _is_worse(before: float, after: float) -> bool:
+    return after > before + WORSE_BY
 
 
 def _lost(lost: int, asked: Sequence[object]) -> str:

@@ -1,0 +1,95 @@
+"""The demonstration as values: what happened to a table, chapter by chapter, every number measured."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from zonal.advising.advice import Advice
+from zonal.auditing.audit import Audit
+from zonal.demo.asking import Question, Reads
+from zonal.verbs.cluster import Clustering
+from zonal.verbs.explain import Explanation
+from zonal.verbs.show import TableHealth
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A table as its rows arrived: `show`."""
+
+    health: TableHealth
+
+
+@dataclass(frozen=True)
+class Advised:
+    """What to do with it, by a log of queries: `advise`."""
+
+    advice: Advice
+    log: Path
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """A rewrite on Spark: `cluster`."""
+
+    clustering: Clustering
+    again: bool
+    """Whether the layout is the one that the table recorded before."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What questions read before and after: `explain`."""
+
+    questions: tuple[Question, ...]
+    before: tuple[Reads, ...]
+    after: tuple[Reads, ...]
+    explained: tuple[Explanation, Explanation] | None
+    """One query before and after, where there is one as SQL."""
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Return the share of the table's bytes that a query reads on average, before and after."""
+        weights = [len(question.conditions) for question in self.questions]
+        before, after = (
+            sum(read.share * weight for read, weight in zip(each, weights, strict=True)) / sum(weights)
+            for each in (self.before, self.after)
+        )
+        return before, after
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What all queries read, held against the audits before: `audit`."""
+
+    audit: Audit
+    ratios: tuple[float | None, ...]
+    """Of all audits so far, this one last."""
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What another tool did with the files, without a look at what they hold."""
+
+    format: str
+    deed: str
+    version: int | None
+    files_before: int
+    files_after: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Left:
+    """The end of the story of a table that is best left as it is."""
+
+
+Chapter = Arrived | Advised | Clustered | Compared | Audited | Compacted | Left
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The whole story of one table."""
+
+    format: str
+    chapters: tuple[Chapter, ...]
+    page: Path
+    """The page of the audit that matters most: the one after the compaction."""

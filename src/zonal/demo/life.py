@@ -1,0 +1,169 @@
+"""The life of one table: it arrives, is clustered, spoiled by another tool, caught by an audit, and clustered again."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from zonal.advising.advice import Advice
+from zonal.auditing.audit import Audit
+from zonal.demo.asking import Question, compare
+from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Clustered, Compacted, Compared, Left
+from zonal.demo.making import WRITERS
+from zonal.demo.telemetry import CONDITIONS, KEYS
+from zonal.files import Snapshot
+from zonal.history.store import History
+from zonal.verbs.advise import advise
+from zonal.verbs.audit import audit
+from zonal.verbs.cluster import Step, cluster
+from zonal.verbs.explain import Explanation, explain
+from zonal.verbs.learning import AUTO
+from zonal.verbs.rewriting import Runner
+from zonal.verbs.show import health_of
+from zonal.workload.logs import Logs
+from zonal.workload.query import Workload
+
+Report = Callable[..., None]
+"""Hears what is done now, and how much of how much of it is."""
+
+_JOINED = 8
+"""Files that the other tool makes one of."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What the lives of all tables of a demonstration have in common."""
+
+    rows: pa.Table
+    files: int
+    by: tuple[str, ...] | None
+    """The columns to cluster by; None where queries say it."""
+    questions: tuple[Question, ...]
+    queries: Logs | Workload
+    """All that the questions ask: a log where they stand in one."""
+    database: str
+    """The URL of the history."""
+    runner: Runner
+    report: Report
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns to show."""
+        return self.by if self.by is not None else KEYS
+
+
+def live(form: str, scene: Scene, folder: Path, told: Callable[[Chapter], None]) -> str:
+    """Lead a new table of this format through its life, and tell each chapter as soon as it is over.
+
+    Return the page of the audit that matters most.
+    """
+    life = _Life(form, scene, folder, told)
+    life.arrive()
+    if isinstance(scene.queries, Logs):
+        advice = life.advise(scene.queries)
+        if advice.verdict != "cluster":
+            only = life.audit()
+            life.told(Left())
+            return life.page(only)
+    life.cluster()
+    life.audit()
+    life.compact()
+    alarm = life.audit()
+    life.cluster(again=True)
+    life.audit()
+    return life.page(alarm)
+
+
+class _Life:
+    def __init__(self, form: str, scene: Scene, folder: Path, told: Callable[[Chapter], None]) -> None:
+        self.form, self.scene, self.folder, self.told = form, scene, folder, told
+        self.ratios: tuple[float | None, ...] = ()
+        folder.mkdir()
+        self.table = WRITERS[form].make(
+            scene.rows, scene.files, folder, lambda done, total: self.report("appending files", done, total)
+        )
+        self.size = 0
+
+    def report(self, what: str, done: int = 0, total: int = 0) -> None:
+        self.scene.report(f"{self.form}: {what}", done, total)
+
+    def arrive(self) -> None:
+        health = health_of(self.table.snapshot(), self.scene.columns)
+        # Files as large as before: their number alone shall not explain what is skipped.
+        self.size = _rounded(health.bytes // health.files)
+        self.told(Arrived(health))
+
+    def advise(self, log: Logs) -> Advice:
+        found = advise(self.table, queries=log, target_file_size=self.size, progress=self.report)
+        self.told(Advised(found, Path(log.paths[0])))
+        return found
+
+    def cluster(self, *, again: bool = False) -> None:
+        """Cluster the table, by what its queries or the user say; `again` by what the table itself recorded."""
+        scene, before = self.scene, self.table.snapshot()
+        explained = self._explained() if not again else None
+
+        def step(step: Step) -> None:
+            self.report(step.name, step.done, step.total)
+
+        rewrite = partial(cluster, self.table, database=scene.database, runner=scene.runner, progress=step)
+        if again:
+            done = rewrite()
+        elif scene.by is not None:
+            done = rewrite(by=scene.by, target_file_size=self.size)
+        else:
+            done = rewrite(layout=AUTO, queries=scene.queries, target_file_size=self.size)
+        self.table = self.table.newest()
+        self.told(Clustered(done, again))
+        if not again:
+            self._compare(before, explained)
+
+    def _explained(self) -> Explanation | None:
+        """Explain one query, of the table as it is now."""
+        if isinstance(self.scene.queries, Workload):
+            return None
+        return explain(self.table, where=CONDITIONS[0], footers=False)
+
+    def _compare(self, before: Snapshot, explained: Explanation | None) -> None:
+        then, now = compare(before, self.table.snapshot(), self.scene.questions)
+        now_explained = self._explained()
+        both = None if explained is None or now_explained is None else (explained, now_explained)
+        self.told(Compared(self.scene.questions, tuple(then), tuple(now), both))
+
+    def audit(self) -> Audit:
+        scene = self.scene
+        found = audit(self.table, queries=scene.queries, database=scene.database, picture=True, progress=self.report)
+        self.ratios = (*self.ratios, found.ratio)
+        self.told(Audited(found, self.ratios))
+        return found
+
+    def compact(self) -> None:
+        """Let another tool join the files."""
+        writer, files = WRITERS[self.form], len(self.table.snapshot().files)
+        self.report("another tool compacts it")
+        began = time.monotonic()
+        writer.compact(self.folder, -(-files // _JOINED))
+        seconds = time.monotonic() - began
+        self.table = self.table.newest()
+        after = self.table.snapshot()
+        self.told(Compacted(self.form, writer.deed, after.version, files, len(after.files), seconds))
+
+    def page(self, shown: Audit) -> str:
+        """Draw the page of an audit, with all that was remembered before and since."""
+        from zonal.report.pages import audit_page  # noqa: PLC0415 - reads the charts' library
+
+        self.report("drawing the page")
+        with History.open(self.scene.database) as history:
+            return audit_page(shown, history.audits(shown.location), history.runs(shown.location))
+
+
+def _rounded(size: int) -> int:
+    """Round to two digits, for people who read the layout.
+
+    >>> _rounded(1_809_291), _rounded(471_893), _rounded(7)
+    (1800000, 470000, 7)
+    """
+    return round(size, 2 - len(str(size)))

@@ -1,0 +1,164 @@
+"""A chapter of the demonstration as text: a heading, and a few lines that a newcomer understands."""
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from zonal.auditing.audit import Audit
+from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Clustered, Compacted, Compared, Left
+from zonal.report.audit import verdict
+from zonal.report.sparkline import sparkline
+from zonal.report.text import layout_text, printable
+from zonal.report.wording import clipped, plural, share_text, what_text
+from zonal.sizes import size_text
+from zonal.verbs.cluster import Clustering
+from zonal.verbs.explain import Explanation
+from zonal.verbs.show import TableHealth
+
+_MOST_OTHERS = 3
+
+Line = tuple[str, str]
+"""A text and its style."""
+
+
+def print_chapter(console: Console, form: str, number: int, chapter: Chapter) -> None:
+    """Print a chapter under its heading."""
+    print_line(console, f"{form} {number} · {heading_of(chapter)}", "bold")
+    for text, style in lines_of(chapter):
+        print_line(console, f"  {text}", style)
+    console.print()
+
+
+def heading_of(chapter: Chapter) -> str:
+    """Name the verb, and say what it does."""
+    match chapter:
+        case Arrived():
+            return "show: the table as its rows arrived"
+        case Advised():
+            return "advise: what to do, by a log of queries"
+        case Clustered(again=True):
+            return "cluster again: in the layout that the table remembers"
+        case Clustered():
+            return "cluster: rewritten on Spark"
+        case Compared():
+            return "explain: what queries read, before → now"
+        case Audited():
+            return f"audit: what all {plural(chapter.audit.queries, 'query', 'queries')} read"
+        case Compacted():
+            return "another tool comes along"
+        case Left():
+            return "the end"
+
+
+def lines_of(chapter: Chapter) -> Iterator[Line]:
+    """Say what a chapter found; only its verdict has a color."""
+    match chapter:
+        case Arrived():
+            yield from _plain(_arrived(chapter.health))
+        case Advised():
+            yield from _plain(_advised(chapter))
+        case Clustered():
+            yield from _plain(_clustered(chapter.clustering))
+        case Compared():
+            yield from _plain(_compared(chapter))
+        case Audited():
+            yield _verdict(chapter.audit), "red" if chapter.audit.alerts else "green"
+            yield from _plain(_audited(chapter.audit, chapter.ratios))
+        case Compacted():
+            yield from _plain(_compacted(chapter))
+        case Left():
+            yield "Leaving it as it is, the story ends here: more --rows and --files give queries more to skip.", ""
+
+
+def print_line(console: Console, text: str, style: str = "") -> None:
+    """Print a text as it is, never as markup."""
+    console.print(Text(printable(text), style=style), soft_wrap=True)
+
+
+def _plain(texts: Iterator[str]) -> Iterator[Line]:
+    for text in texts:
+        yield text, ""
+
+
+def _arrived(health: TableHealth) -> Iterator[str]:
+    rows = "" if health.rows is None else f", {health.rows:,} rows"
+    yield f"{plural(health.files, 'file')}, {size_text(health.bytes)}{rows}"
+    for column in health.columns:
+        yield column.verdict
+
+
+def _advised(chapter: Advised) -> Iterator[str]:
+    advice = chapter.advice
+    filters = plural(advice.queries, "different filter")
+    yield f"{plural(advice.summary.statements, 'statement')} in {chapter.log.name}, with {filters}"
+    yield clipped(advice.reason, 600)
+    others = [each for each in advice.candidates if each is not advice.best and each.layout is not None]
+    if others:
+        told = (f"{what_text(each, 80)} {share_text(each.reads.bytes)}" for each in others[:_MOST_OTHERS])
+        yield f"predicted for others: {', '.join(told)}"
+
+
+def _clustered(done: Clustering) -> Iterator[str]:
+    if not done.added_files:
+        yield f"nothing to do. {clipped(done.note, 600)}".rstrip()
+        return
+    yield f"{clipped(layout_text(done.layout))}, in one commit: {_version(done.format, done.versions[-1])}"
+    removed, added = plural(done.removed_files, "file"), plural(done.added_files, "file")
+    yield f"{removed} → {added} with all {done.rows:,} rows in {done.seconds:,.1f} s"
+    if (told := done.predicted) is not None:
+        before, expected, found = map(share_text, (told.share_before, told.share_predicted, told.share_after))
+        held = plural(told.queries, "query", "queries")
+        yield f"{held} kept out of the choice: {before} of the bytes before, {expected} predicted, {found} real"
+
+
+def _compared(chapter: Compared) -> Iterator[str]:
+    for question, then, now in zip(chapter.questions, chapter.before, chapter.after, strict=True):
+        shares = f"{share_text(then.share)} → {share_text(now.share)} of the bytes"
+        worse = ": the order in which the rows arrived suited it better" if now.share > then.share else ""
+        yield f"{clipped(question.text)}: {then.files:,.0f} → {now.files:,.0f} files, {shares}{worse}"
+    before, after = chapter.shares
+    less = (
+        f"{before / after:.1f} times less" if 0 < after < before else "no less: this layout doesn't help these queries"
+    )
+    yield f"on average {share_text(before)} → {share_text(after)} of the bytes, {less}"
+    if chapter.explained is not None:
+        yield _explained(*chapter.explained)
+
+
+def _explained(before: Explanation, after: Explanation) -> str:
+    then, now = before.levels[-1], after.levels[-1]
+    by = ", ".join(f"min/max values of {clipped(name, 120)} skip {count:,}" for name, count in after.skipped_by.items())
+    why = f"; {by}" if by else ""
+    reads = f"{then.kept:,} of {then.total:,} files before, {now.kept:,} of {now.total:,} now"
+    return f"one query, {clipped(after.predicate)}: {reads}{why}"
+
+
+def _verdict(audit: Audit) -> str:
+    """Say how the table stands; of two alerts, the one that remembers the past says more."""
+    return f"Alert: {clipped(audit.alerts[-1].text)}" if audit.alerts else verdict(audit)
+
+
+def _audited(audit: Audit, ratios: tuple[float | None, ...]) -> Iterator[str]:
+    culprit, fresh = audit.culprit, audit.fresh
+    if audit.alerts and culprit is not None:
+        yield f"Most likely because: {clipped(culprit.sentence, 600)}."
+    if audit.alerts and fresh is not None and fresh.gain > 0:
+        saved = f"queries would read {share_text(fresh.byte_share)} of the bytes, not {share_text(audit.byte_share)}"
+        yield f"Clustered anew, {saved} (predicted)."
+    if len(ratios) > 1:
+        went = " → ".join("-" if ratio is None else share_text(ratio) for ratio in ratios)
+        yield f"since the first audit: {sparkline(ratios)} {went}"
+
+
+def _compacted(chapter: Compacted) -> Iterator[str]:
+    if chapter.files_after == chapter.files_before:
+        yield f"{chapter.deed} and finds nothing to do."
+        return
+    made = f"{plural(chapter.files_before, 'file')} → {plural(chapter.files_after, 'file')}"
+    yield f"{chapter.deed}: {made} in {chapter.seconds:,.1f} s, {_version(chapter.format, chapter.version)}"
+    yield "No row is lost, but files were joined by their sizes, whatever values they hold."
+
+
+def _version(form: str, number: int | None) -> str:
+    return f"{'snapshot' if form == 'iceberg' else 'version'} {number}"
