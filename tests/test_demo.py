@@ -171,7 +171,7 @@ def test_the_text_tells_the_alert_the_commit_and_the_repair(kept):
     _, outcomes, text = kept
     for outcome in outcomes:
         clean, spoiled, repaired = (chapter.audit for chapter in chapters_of(outcome, Audited))
-        assert text.count(f"Most likely because: {spoiled.culprit.sentence}.") == 1
+        assert text.count(f"Most likely because {spoiled.culprit.sentence}.") == 1
         trend = " → ".join(f"{audit.ratio:.1%}" for audit in (clean, spoiled, repaired))
         assert trend in text
     assert text.count("Alert: ") == 2

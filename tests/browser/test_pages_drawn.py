@@ -12,7 +12,9 @@ import pyarrow as pa
 import pytest
 
 import picture_values as made
+from test_advise_report import advice
 from zonal.picture import picture_of
+from zonal.report.html import advice_page
 from zonal.report.jsonform import to_json
 from zonal.report.pages import audit_page, clustering_page, explanation_page, health_page
 from zonal.report.wording import share_text
@@ -62,6 +64,7 @@ def hostile_audit():
 
 
 PAGES = {
+    "advice": lambda: advice_page(dataclasses.replace(advice(), picture=made.explanation(80).picture)),
     "health": lambda: health_page(made.health(80)),
     "explanation": lambda: explanation_page(made.explanation(80)),
     "clustering": lambda: clustering_page(made.clustering(80, 20)),

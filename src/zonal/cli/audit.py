@@ -119,7 +119,7 @@ def audit(
     check_report(report)
     if webhook is not None:
         check_url(webhook)
-    told = _Telling(output, webhook, report)
+    told = _Telling(output, webhook, report, alert_ratio)
     if config is not None:
         if table is not None or queries or name or view or dialect or since or catalog or storage_option:
             raise ZonalError("--config names the tables, their logs and options: leave out TABLE and what is about it.")
@@ -190,6 +190,8 @@ class _Telling:
     output: AuditOutput
     webhook: str | None
     report: Path | None
+    limit: float
+    """The ratio above which an alert is due, for the page."""
 
     def all(self, audits: "list[Audit]", kept: "History | None", *, as_list: bool = False) -> int:
         """Print the audits, write the page, call the webhook, and return the exit code."""
@@ -230,7 +232,7 @@ class _Telling:
         audits = () if kept is None else kept.audits(found.location)
         runs = () if kept is None else kept.runs(found.location)
         assert self.report is not None  # noqa: S101 - the caller looked
-        write_report(self.report, audit_page(found, audits, runs))
+        write_report(self.report, audit_page(found, audits, runs, limit=self.limit))
 
     def _call(self, found: "Audit") -> None:
         """Tell the webhook; where that fails, the alert keeps its exit code, and a warning says what went wrong."""

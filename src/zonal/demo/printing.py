@@ -63,7 +63,8 @@ def lines_of(chapter: Chapter) -> Iterator[Line]:
         case Compared():
             yield from _plain(_compared(chapter))
         case Audited():
-            yield _verdict(chapter.audit), "red" if chapter.audit.alerts else "green"
+            for sentence in verdict(chapter.audit):
+                yield sentence, "red" if chapter.audit.alerts else "green"
             yield from _plain(_audited(chapter.audit, chapter.ratios))
         case Compacted():
             yield from _plain(_compacted(chapter))
@@ -134,15 +135,8 @@ def _explained(before: Explanation, after: Explanation) -> str:
     return f"one query, {clipped(after.predicate)}: {reads}{why}"
 
 
-def _verdict(audit: Audit) -> str:
-    """Say how the table stands; of two alerts, the one that remembers the past says more."""
-    return f"Alert: {clipped(audit.alerts[-1].text)}" if audit.alerts else verdict(audit)
-
-
 def _audited(audit: Audit, ratios: tuple[float | None, ...]) -> Iterator[str]:
-    culprit, fresh = audit.culprit, audit.fresh
-    if audit.alerts and culprit is not None:
-        yield f"Most likely because: {clipped(culprit.sentence, 600)}."
+    fresh = audit.fresh
     if audit.alerts and fresh is not None and fresh.gain > 0:
         saved = f"queries would read {share_text(fresh.byte_share)} of the bytes, not {share_text(audit.byte_share)}"
         yield f"Clustered anew, {saved} (predicted)."

@@ -15,21 +15,20 @@ from zonal.sizes import size_text
 _MOST_QUERIES, _MOST_COMMITS, _MOST_COLUMNS = 10, 8, 10
 
 
-def verdict(found: Audit) -> str:
-    """Say in one sentence how the layout stands."""
+def verdict(found: Audit) -> list[str]:
+    """Say how the layout stands: the alerts, with who did it, or that there is none."""
     if found.ratio is None:
-        return "No query has a filter that statistics could use: no layout can help."
-    ratio = f"Queries read {share_text(found.ratio)} of the files in the partitions that might match"
-    return f"{ratio}: {'alert' if found.alerts else 'no alert'}."
+        return ["No query has a filter that statistics could use: no layout can help."]
+    if not found.alerts:
+        return [f"Queries read {share_text(found.ratio)} of the files in the partitions that might match: no alert."]
+    told = [f"Alert: {clipped(alert.text)}" for alert in found.alerts]
+    return told if found.culprit is None else [*told, f"Most likely because {clipped(found.culprit.sentence, 600)}."]
 
 
 def print_audit(console: Console, found: Audit) -> None:
     """Print an audit."""
-    _print(console, verdict(found), style="bold red" if found.alerts else "bold green")
-    for alert in found.alerts:
-        _print(console, f"· {clipped(alert.text)}")
-    if found.alerts and found.culprit is not None:
-        _print(console, f"· Most likely because {clipped(found.culprit.sentence, 600)}.", style="bold")
+    for line in verdict(found):
+        _print(console, line, style="bold red" if found.alerts else "bold green")
     console.print()
     for label, value in audit_facts(found):
         console.print(Text(f"{label:<16}", style="bold") + Text(printable(value)), soft_wrap=True)

@@ -1,7 +1,7 @@
 """Charts of an audit: the trend with its limit, the commits that cause what is read for nothing, and the queries."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from zonal.auditing.audit import Audit, CommitAudit
 from zonal.history.records import AuditRecord, RunRecord
@@ -12,6 +12,7 @@ from zonal.report.sharecharts import Series, share_chart
 from zonal.report.text import layout_text
 from zonal.report.wording import clipped, plural, share_text
 from zonal.sizes import size_text
+from zonal.verbs.recording import audit_record
 
 _MOST_BARS = 12
 _MOST_AUDITS = 500
@@ -27,21 +28,18 @@ _FORM = "%Y-%m-%d %H:%M:%S"
 def trend_chart(
     audit: Audit, audits: Sequence[AuditRecord], runs: Sequence[RunRecord], limit: float | None
 ) -> Chart | None:
-    """Draw the ratio over time, this audit's last; None where there was no audit before it."""
-    past = [each for each in audits if each.audited < audit.audited - _SAME][-_MOST_AUDITS:]
-    if not past:
+    """Draw the ratio over time, of this audit and all others; None where there is no other."""
+    others = [each for each in audits if abs(each.audited - audit.audited) > _SAME]
+    if not others:
         return None
-    points = [(each.audited, each.version, each.ratio, each.byte_share, each.alerts) for each in past]
-    alerts = tuple(alert.text for alert in audit.alerts)
-    points.append((audit.audited, audit.version, audit.ratio, audit.byte_share, alerts))
-    made = [run for run in runs if run.finished <= audit.audited][-_MOST_RUNS:]
-    told = [_told(*point) for point in points]
+    points = sorted([*others, audit_record(audit)], key=lambda each: each.audited)[-_MOST_AUDITS:]
+    made = [run for run in runs if run.finished >= points[0].audited or len(points) < _MOST_AUDITS][-_MOST_RUNS:]
     data = {
         "kind": "trend",
-        "times": [f"{point[0]:{_FORM}}" for point in points],
-        "values": [point[2] for point in points],
-        "alarms": [bool(point[4]) for point in points],
-        "texts": [shown(each, 500) for each in told],
+        "times": [f"{point.audited:{_FORM}}" for point in points],
+        "values": [point.ratio for point in points],
+        "alarms": [bool(point.alerts) for point in points],
+        "texts": [shown(_told(point), 500) for point in points],
         "runs": [{"time": f"{run.finished:{_FORM}}", "text": shown(_run_text(run), 300)} for run in made],
         "limit": limit,
         "limit_text": "" if limit is None else f"alert above {share_text(limit)}",
@@ -49,9 +47,9 @@ def trend_chart(
     return Chart(
         id="trend",
         label=f"{plural(len(points), 'audit')} in order of time",
-        caption=element("p", text(_trend_caption(alerts=any(point[4] for point in points), runs=bool(made)))),
+        caption=element("p", text(_trend_caption(alerts=any(point.alerts for point in points), runs=bool(made)))),
         data=data,
-        numbers=_trend_table(audit, past, made),
+        numbers=_trend_table(points, made),
         plots=[("Files read, of those in partitions that might match", "")],
     )
 
@@ -62,10 +60,11 @@ def _trend_caption(*, alerts: bool, runs: bool) -> str:
     return told + (" Green lines are rewrites by zonal." if runs else "")
 
 
-def _told(audited: datetime, version: int | None, ratio: float | None, share: float, alerts: Sequence[str]) -> str:
-    of = "" if version is None else f", version {version}"
-    read = "no query can be helped" if ratio is None else f"{share_text(ratio)} of the files in matching partitions"
-    return " ".join([f"{audited:%Y-%m-%d %H:%M} UTC{of}: {read}, {share_text(share)} of the bytes.", *alerts])
+def _told(point: AuditRecord) -> str:
+    of = "" if point.version is None else f", version {point.version}"
+    read = "no query can be helped" if point.ratio is None else f"{share_text(point.ratio)} of the files"
+    bytes_read = f"{share_text(point.byte_share)} of the bytes"
+    return " ".join([f"{point.audited:%Y-%m-%d %H:%M} UTC{of}: {read}, {bytes_read}.", *point.alerts])
 
 
 def _run_text(run: RunRecord) -> str:
@@ -77,14 +76,8 @@ def _run_text(run: RunRecord) -> str:
     return f"{run.finished:%Y-%m-%d %H:%M} UTC{version}: clustered by {layout_text(run.layout)}{shares}"
 
 
-def _trend_table(audit: Audit, past: Sequence[AuditRecord], runs: Sequence[RunRecord]) -> Html:
-    rows = []
-    for each in past:
-        shares = each.ratio, each.byte_share, each.excess_share
-        rows.append((each.audited, _trend_row(each.audited, each.version, shares, each.alerts)))
-    alerts = tuple(alert.text for alert in audit.alerts)
-    now = audit.ratio, audit.byte_share, audit.excess_share
-    rows.append((audit.audited, _trend_row(audit.audited, audit.version, now, alerts)))
+def _trend_table(points: Sequence[AuditRecord], runs: Sequence[RunRecord]) -> Html:
+    rows = [(point.audited, _trend_row(point)) for point in points]
     rows += [
         (run.finished, Row(text(f"{run.finished:%Y-%m-%d %H:%M}"), [*[text("-")] * 3, text(_run_text(run), 400)]))
         for run in runs
@@ -94,10 +87,11 @@ def _trend_table(audit: Audit, past: Sequence[AuditRecord], runs: Sequence[RunRe
     return element("div", table("Audits and rewrites.", heads, ordered, plain=heads[-1:]), class_="scroll")
 
 
-def _trend_row(audited: datetime, version: int | None, shares: Sequence[float | None], alerts: Sequence[str]) -> Row:
-    of = "audit" if version is None else f"audit of version {version}"
-    happened = joined([text(of), *(element("small", text(alert, 400), class_="bad-text") for alert in alerts)])
-    return Row(text(f"{audited:%Y-%m-%d %H:%M}"), [*(text(known_share(share)) for share in shares), happened])
+def _trend_row(point: AuditRecord) -> Row:
+    of = "audit" if point.version is None else f"audit of version {point.version}"
+    happened = joined([text(of), *(element("small", text(alert, 400), class_="bad-text") for alert in point.alerts)])
+    shares = point.ratio, point.byte_share, point.excess_share
+    return Row(text(f"{point.audited:%Y-%m-%d %H:%M}"), [*(text(known_share(share)) for share in shares), happened])
 
 
 # --- Commits ---------------------------------------------------------------------------------------------------------

@@ -87,9 +87,7 @@ def _made(audit: Audit) -> str:
 
 
 def _verdict(audit: Audit) -> Html:
-    sentences = [verdict(audit), *(alert.text for alert in audit.alerts)]
-    if audit.alerts and audit.culprit is not None:
-        sentences.append(f"Most likely because {audit.culprit.sentence}.")
+    sentences = verdict(audit)
     if audit.fresh is not None and audit.fresh.gain > 0.005:
         sentences.append(f"Clustered anew, {fresh_text(audit)}.")
     kind = "verdict bad" if audit.alerts else "verdict other" if audit.ratio is None else "verdict"

@@ -254,9 +254,8 @@ def _plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
 
 def _audit(audit: Audit) -> Iterator[Html]:
     yield _heading("Audit of ", audit.table)
-    yield element("p", element("strong", text(verdict(audit), 2 * _LONG)))
-    if audit.culprit is not None:
-        yield element("p", text(f"Most of it comes from: {audit.culprit.sentence}", _LONG))
+    for sentence in verdict(audit):
+        yield element("p", element("strong", text(sentence, 2 * _LONG)))
     yield _facts(audit_facts(audit))
     yield _table(
         "Queries that read most, by weight, first; shares are of the table's bytes.",

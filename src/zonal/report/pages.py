@@ -21,7 +21,7 @@ from zonal.report.page import (
     text,
 )
 from zonal.report.sharecharts import losers_text, reads_chart
-from zonal.report.text import layout_text
+from zonal.report.text import health_facts, layout_text
 from zonal.report.wording import Fact, plural, share_text
 from zonal.sizes import size_text
 from zonal.verbs.cluster import Clustering
@@ -59,7 +59,7 @@ def health_page(health: TableHealth) -> str:
     parts = [
         element("h1", text("Health of "), name(health.name)),
         _verdict(_health_verdict(ordered, health), "verdict other" if health.problems else "verdict"),
-        _facts(_health_facts(health)),
+        _facts(health_facts(health)),
         _health_columns(ordered, health),
         charted("The files", files),
         charted("How deep files lie", depths),
@@ -79,24 +79,6 @@ def _health_verdict(ordered: Sequence[ColumnHealth], health: TableHealth) -> lis
 
 def _sentence(words: str) -> str:
     return f"{words}." if words else ""
-
-
-def _health_facts(health: TableHealth) -> Iterator[Fact]:
-    version = "" if health.version is None else f", version {health.version}"
-    moment = f", {health.time:%Y-%m-%d %H:%M:%S}" if health.time else ""
-    yield "table", f"{health.name} ({health.format}{version}{moment})"
-    rows = "rows not known" if health.rows is None else f"{health.rows:,} rows"
-    yield "files", f"{plural(health.files, 'file')}, {rows}, {size_text(health.bytes)}"
-    if health.files:
-        sizes = (health.smallest_file, health.median_file, health.largest_file)
-        yield "file sizes", " / ".join(size_text(size) for size in sizes) + " (smallest / median / largest)"
-    if health.partitioning:
-        yield "partitions", f"{health.partitions:,} by {', '.join(health.partitioning)}"
-    if health.layout:
-        yield "layout", f"{layout_text(health.layout)}, {health.files_in_layout:,} of {plural(health.files, 'file')}"
-    if health.delete_files:
-        rows = "" if health.deleted_rows is None else f", {health.deleted_rows:,} rows"
-        yield "deletes", f"{plural(health.delete_files, 'delete file applies', 'delete files apply')}{rows}"
 
 
 def _health_columns(ordered: Sequence[ColumnHealth], health: TableHealth) -> Html:

@@ -1,12 +1,13 @@
 """Results as text on a terminal. Names from tables are printed as they are, never read as markup."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from zonal.layout import Layout
+from zonal.report.wording import plural
 from zonal.sizes import size_text
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth, TableHealth
@@ -14,7 +15,7 @@ from zonal.verbs.show import ColumnHealth, TableHealth
 
 def print_health(console: Console, health: TableHealth) -> None:
     """Print what `show` found."""
-    for label, value in _facts(health):
+    for label, value in health_facts(health):
         console.print(Text(f"{label:<12}", style="bold") + Text(printable(value)), soft_wrap=True)
     if health.columns:
         console.print(_column_table(health))
@@ -26,24 +27,23 @@ def print_health(console: Console, health: TableHealth) -> None:
     print_list(console, "Problems:", health.problems)
 
 
-def _facts(health: TableHealth) -> Iterable[tuple[str, str]]:
+def health_facts(health: TableHealth) -> Iterator[tuple[str, str]]:
+    """Say what the table is."""
     version = "" if health.version is None else f", version {health.version}"
-    yield (
-        "table",
-        f"{health.name} ({health.format}{version}{f', {health.time:%Y-%m-%d %H:%M:%S}' if health.time else ''})",
-    )
+    moment = f", {health.time:%Y-%m-%d %H:%M:%S}" if health.time else ""
+    yield "table", f"{health.name} ({health.format}{version}{moment})"
     rows = "rows not known" if health.rows is None else f"{health.rows:,} rows"
-    yield "files", f"{health.files:,} files, {rows}, {size_text(health.bytes)}"
+    yield "files", f"{plural(health.files, 'file')}, {rows}, {size_text(health.bytes)}"
     if health.files:
         sizes = (health.smallest_file, health.median_file, health.largest_file)
         yield "file sizes", " / ".join(size_text(size) for size in sizes) + " (smallest / median / largest)"
     if health.partitioning:
         yield "partitions", f"{health.partitions:,} by {', '.join(health.partitioning)}"
     if health.layout:
-        yield "layout", f"{layout_text(health.layout)}, {health.files_in_layout:,} of {health.files:,} files"
+        yield "layout", f"{layout_text(health.layout)}, {health.files_in_layout:,} of {plural(health.files, 'file')}"
     if health.delete_files:
         rows = "" if health.deleted_rows is None else f", {health.deleted_rows:,} rows"
-        yield "deletes", f"{health.delete_files:,} delete files apply{rows}"
+        yield "deletes", f"{plural(health.delete_files, 'delete file applies', 'delete files apply')}{rows}"
 
 
 def layout_text(layout: str) -> str:
