@@ -169,12 +169,17 @@ def test_the_alert_goes_with_the_compaction_and_without_it_there_is_none(kept):
 
 def test_the_text_tells_the_alert_the_commit_and_the_repair(kept):
     _, outcomes, text = kept
+    alerts = 0
     for outcome in outcomes:
         clean, spoiled, repaired = (chapter.audit for chapter in chapters_of(outcome, Audited))
+        assert spoiled.alerts
+        assert not clean.alerts
+        assert not repaired.alerts
+        alerts += len(spoiled.alerts)
         assert text.count(f"Most likely because {spoiled.culprit.sentence}.") == 1
         trend = " → ".join(f"{audit.ratio:.1%}" for audit in (clean, spoiled, repaired))
         assert trend in text
-    assert text.count("Alert: ") == 2
+    assert text.count("Alert: ") == alerts
 
 
 # --- its numbers -----------------------------------------------------------------------------------------------------
