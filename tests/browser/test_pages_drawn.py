@@ -197,11 +197,11 @@ def test_a_chosen_query_colors_the_files_that_it_reads(open_page):
         page.choose("marked", f"q{number}")
         question = done.picture.questions[number]
         for field in (0, 1):
-            traces = page.drawn(field=field)["traces"]
+            shapes = page.drawn(field=field)["layout"]["shapes"]
             read = page.tab.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--read')").strip()
             wanted = f"rgba({int(read[1:3], 16)},{int(read[3:5], 16)},{int(read[5:], 16)},"
-            colored = [trace for trace in traces if trace.get("fillcolor", "").startswith(wanted)]
-            assert sum(trace["x"].count(None) for trace in colored) == question.files[field]
+            colored = [shape for shape in shapes if shape["fillcolor"].startswith(wanted)]
+            assert sum(shape["path"].count("Z") for shape in colored) == question.files[field]
             said = page.said()[field]
             assert f"reads {question.files[field]:,} of {done.picture.drawings[field].files:,} files" in said
             assert share_text(question.shares[field]) in said
@@ -215,9 +215,10 @@ def test_chosen_columns_are_drawn(open_page):
     page.choose("marked", "")
     drawn = page.drawn(field=1)
     drawing = done.picture.drawings[1]
-    corners = {pair for trace in drawn["traces"] for pair in zip(trace["x"], trace["y"], strict=True)}
-    wanted = zip(drawing.low["payload_id"].tolist(), drawing.low["ts"].tolist(), strict=True)
-    assert set(wanted) <= corners
+    paths = {path for shape in drawn["layout"]["shapes"] for path in shape["path"].split("Z") if path}
+    sides = (drawing.low["payload_id"], drawing.low["ts"], drawing.high["payload_id"], drawing.high["ts"])
+    wanted = zip(*(side.tolist() for side in sides), strict=True)
+    assert paths == {f"M{left},{bottom}H{right}V{top}H{left}" for left, bottom, right, top in wanted}
     assert drawn["layout"]["xaxis"]["title"]["text"] == "payload_id"
     page.choose("up", "n")
     assert page.drawn(field=1)["layout"]["yaxis"]["title"]["text"] == "files"
@@ -368,4 +369,4 @@ def test_ten_thousand_files_are_fluid_and_small(open_page):
     again = time.monotonic() - began
     print(f"page of {len(text.encode()):,} bytes: drawn in {loaded:.1f} s, another column in {again:.1f} s")
     assert page.complaints == []
-    assert sum(trace["x"].count(None) for trace in page.drawn()["traces"] if trace.get("fill")) == 10_000
+    assert sum(shape["path"].count("Z") for shape in page.drawn()["layout"]["shapes"]) == 10_000

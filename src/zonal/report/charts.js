@@ -79,17 +79,14 @@
     };
   }
 
-  function show(field, traces, wanted, afterwards = () => {}) {
+  function show(field, traces, wanted) {
     const place = field.querySelector(".plot");
-    const isNew = !place.classList.contains("drawn");
-    if (isNew) {
+    if (!place.classList.contains("drawn")) {
       place.replaceChildren();
       place.classList.add("drawn");
     }
     if (printing) wanted.width = printedWidth(field);
     Plotly.react(place, traces, wanted, CONFIG);
-    if (isNew) place.on("plotly_afterplot", () => afterwards(place));
-    afterwards(place);
   }
 
   // A page on paper is about 680 pixels wide, whatever the window was.
@@ -128,47 +125,31 @@
     return [left, right, bottom, bottom.map((place) => place + (0.8 * LAST_PLACE) / left.length)];
   }
 
-  // Rectangles as the closed paths of a few areas. Plotly makes an element of every piece of a line, which takes
-  // seconds where there are thousands, but only one of an area: its edge is drawn by outline().
+  // Rectangles as a few shapes of many closed paths each: thousands of elements, or of points, would take seconds.
   function layersOf([left, right, bottom, top], files, name) {
     const count = Math.min(LAYERS, files.length);
     const ink = files.reduce((sum, at) => sum + right[at] - left[at] + top[at] - bottom[at], 0) / LAST_PLACE;
     const edge = Math.max(0.1, Math.min(0.85, 1 / (1 + ink / 100))); // the more edges, the fainter each of them
     const strength = Math.max(0.05, Math.min(0.3, 6 / Math.max(files.length, 1)));
-    const traces = Array.from({ length: count }, () => ({
-      type: "scatter",
-      mode: "none",
-      x: [],
-      y: [],
-      fill: "toself",
-      fillcolor: faded(name, name === "read" ? Math.max(strength, 0.2) : strength),
-      line: { simplify: false },
-      hoverinfo: "skip",
-      meta: { edge: faded(name, edge), width: files.length > 500 ? 0.7 : 1 },
-    }));
+    const paths = Array.from({ length: count }, () => []);
     files.forEach((file, number) => {
-      const { x, y } = traces[number % count];
-      x.push(left[file], right[file], right[file], left[file], left[file], null);
-      y.push(bottom[file], bottom[file], top[file], top[file], bottom[file], null);
+      paths[number % count].push(`M${left[file]},${bottom[file]}H${right[file]}V${top[file]}H${left[file]}Z`);
     });
-    return traces;
-  }
-
-  function outline(plot) {
-    const areas = plot.data.filter((trace) => trace.fill);
-    plot.querySelectorAll(".js-fill").forEach((path, at) => {
-      path.style.stroke = areas[at].meta.edge;
-      path.style.strokeWidth = `${areas[at].meta.width}px`;
-    });
+    return paths.map((parts) => ({
+      type: "path",
+      path: parts.join(""),
+      fillcolor: faded(name, name === "read" ? Math.max(strength, 0.2) : strength),
+      line: { color: faded(name, edge), width: files.length > 500 ? 0.7 : 1 },
+    }));
   }
 
   function boxesOf(question, across, up) {
     const whole = [[-LAST_PLACE, 2 * LAST_PLACE]];
     const wide = question.boxes[across] || whole;
     const high = question.boxes[up] || whole;
-    if (wide === whole && high === whole) return [];
     const x = [];
     const y = [];
+    if (wide === whole && high === whole) return { type: "scatter", x, y };
     for (const [left, right] of wide) {
       for (const [bottom, top] of high) {
         x.push(left, right, right, left, left, null);
@@ -176,7 +157,7 @@
       }
     }
     const line = { color: color("ink"), width: 1.5, dash: "dash", simplify: false };
-    return [{ type: "scatter", mode: "lines", x, y, line, hoverinfo: "skip" }];
+    return { type: "scatter", mode: "lines", x, y, line, hoverinfo: "skip" };
   }
 
   function isOutside(question, across, up) {
@@ -199,14 +180,14 @@
       const sides = sidesOf(drawing, across, up);
       const mask = mark ? maskOf(mark.reads[number], drawing.count) : new Uint8Array(drawing.count);
       const files = Array.from(mask.keys()).filter((at) => sides[0][at] <= sides[1][at] && sides[2][at] <= sides[3][at]);
-      const traces = [
+      const shapes = [
         ...layersOf(sides, files.filter((at) => !mask[at]), "bar"),
         ...layersOf(sides, files.filter((at) => mask[at]), "read"),
-        ...(kind === "q" ? boxesOf(mark, across, up) : []),
       ];
+      const asked = kind === "q" ? boxesOf(mark, across, up) : { type: "scatter", x: [], y: [] };
       const xaxis = placed(chart.axes, across, printing || fields[number].clientWidth < 480);
       const yaxis = placed(chart.axes, up, false);
-      show(fields[number], traces, layout(printing ? 320 : 390, { xaxis, yaxis }), outline);
+      show(fields[number], [asked], layout(printing ? 320 : 390, { xaxis, yaxis, shapes }));
       const said = [mark ? mark.said[number] : ""];
       if (kind === "q" && isOutside(mark, across, up)) said.push("It asks for values beyond these axes.");
       if (files.length < drawing.count) {
