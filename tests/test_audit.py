@@ -11,6 +11,7 @@ from audit_life import HOPELESS, QUERIES, STAGES, Life, late_part
 from zonal.auditing.audit import Audit, ColumnAudit, CommitAudit, Width
 from zonal.cli import app
 from zonal.errors import TableError, ZonalError
+from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.verbs.audit import audit_versions
 from zonal.workload.query import Summary, Workload
@@ -138,6 +139,27 @@ def test_audits_are_remembered_and_the_next_one_is_held_against_them(tmp_path):
     )
     assert records[1].culprit == second.culprit.sentence
     assert records[1].alerts == (second.alerts[0].text,)
+
+
+def test_a_history_that_cant_be_written_costs_neither_the_audit_nor_the_rewrite(tmp_path, monkeypatch):
+    from local_runner import run_here
+
+    life = Life("delta", tmp_path)
+    life.until("written")
+
+    def full(*_):
+        raise HistoryError("The disk is full.")
+
+    monkeypatch.setattr(History, "_add", full)
+    database = f"sqlite:///{tmp_path / 'history.db'}"
+    found = asked_of(life, database=database)
+    assert "This audit isn't in the history. The disk is full." in found.notes
+    done = zonal.cluster(life.name, by=["x"], runner=run_here, database=database, **life.options)
+    assert done.versions
+    assert done.note == "The run isn't in the history. The disk is full."
+    with pytest.raises(HistoryError):
+        zonal.cluster(life.name, by=["t"], runner=run_here, database="nosuch://x", **life.options)
+    assert zonal.open_table(life.name).snapshot().version == done.versions[-1], "refused before any work"
 
 
 def test_runs_are_remembered_with_what_was_predicted(tmp_path):

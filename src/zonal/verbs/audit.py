@@ -15,6 +15,8 @@ from zonal.auditing.findings import Circumstances, Seen, findings, ratio_of
 from zonal.auditing.naming import named_as
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.files import Commit, Snapshot
+from zonal.history.records import HistoryError
+from zonal.history.store import History
 from zonal.picture import Picture
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.tables.table import Table, is_versioned
@@ -133,9 +135,7 @@ class Auditor:
             past = [] if history is None else history.audits(self.snapshot.location, limit=self.how.limits.window)
             ratios = [record.ratio for record in past if record.ratio is not None]
             found = self._audit(self.table, self.snapshot, ratios, look=self.how.look)
-            if history is not None:
-                history.add_audit(audit_record(found))
-        return found
+            return found if history is None else _remembered(found, history)
 
     def at(self, version: int) -> Audit:
         """Audit an older version; no audit is compared or kept.
@@ -218,6 +218,15 @@ class Auditor:
                 return found
             commit = snapshot.commits.get(commit.parent)
         return None
+
+
+def _remembered(found: Audit, history: History) -> Audit:
+    """Add an audit to the history; where that fails, it stays an audit, and a note says so."""
+    try:
+        history.add_audit(audit_record(found))
+    except HistoryError as error:
+        return replace(found, notes=(*found.notes, f"This audit isn't in the history. {error}"))
+    return found
 
 
 def _silent(step: str, done: int, total: int) -> None:
