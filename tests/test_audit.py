@@ -162,6 +162,39 @@ def test_a_history_that_cant_be_written_costs_neither_the_audit_nor_the_rewrite(
     assert zonal.open_table(life.name).snapshot().version == done.versions[-1], "refused before any work"
 
 
+def test_a_version_by_name_is_audited_but_neither_compared_nor_kept(tmp_path):
+    life = Life("delta", tmp_path)
+    life.until("clustered")
+    database = f"sqlite:///{tmp_path / 'history.db'}"
+    found = zonal.audit(f"{life.name}@1", queries=[life.log], look=False, database=database)
+    assert found.version == 1
+    assert not (tmp_path / "history.db").exists()
+
+
+def test_queries_that_are_left_out_are_told(tmp_path):
+    life = Life("delta", tmp_path)
+    life.until("clustered")
+    conditions = [*(f"x = {number}" for number in range(30)), "nowhere = 1", "x = ?"]
+    found = zonal.audit(life.name, queries=Workload.of(conditions), sample=20)
+    told = " ".join(found.notes)
+    assert "12 light queries are left out" in told
+    small = zonal.audit(life.name, queries=Workload.of(conditions[-3:]), look=False)
+    assert "1 different queries don't fit the table's columns" in " ".join(small.notes)
+    assert small.queries == 2
+
+
+def test_plain_parquet_has_no_commits_to_blame(tmp_path):
+    import pyarrow.parquet as pq
+
+    (tmp_path / "plain").mkdir()
+    for number in range(3):
+        pq.write_table(late_part().slice(100 * number, 100), tmp_path / "plain" / f"{number}.parquet")
+    found = zonal.audit(str(tmp_path / "plain"), queries=Workload.of(["x = 990"]))
+    assert (found.files, found.asked[0].files, found.commits) == (3, 1, ())
+    with pytest.raises(TableError, match="plain Parquet, which has no versions"):
+        audit_versions(str(tmp_path / "plain"), queries=Workload.of(["x = 990"]), versions=2)
+
+
 def test_runs_are_remembered_with_what_was_predicted(tmp_path):
     from local_runner import run_here
 

@@ -274,7 +274,7 @@ def test_more_than_fifty_commits_are_joined_by_least_excess(tmp_path):
     assert len(told) == MOST_COMMITS
     assert [commit.id for commit in told[:-1]] == list(range(count - 1, 10, -1)), "those with most excess, in order"
     last = told[-1]
-    assert (last.id, last.files, last.kind) == (None, 11, "unknown")
+    assert (last.id, last.files, last.kind) == (None, 11, "several")
     assert last.sentence == "11 other commits, each with less of what is read for nothing, added 11 files"
     assert sum(commit.excess_share for commit in told) == pytest.approx(1)
     assert sum(commit.bytes for commit in told) == snapshot.files.sizes.sum()

@@ -112,7 +112,7 @@ class CommitAudit:
     """None for files of which the metadata doesn't tell who added them."""
     time: datetime | None
     kind: str
-    """append, compaction, delete, overwrite, zonal, unknown."""
+    """append, compaction, delete, overwrite, zonal, unknown; several, where the smallest ones are joined."""
     operation: str
     """As the table's log calls it."""
     writer: str

@@ -150,7 +150,7 @@ def _joined(groups: Sequence[_Group]) -> CommitAudit:
     return CommitAudit(
         id=None,
         time=None,
-        kind="unknown",
+        kind="several",
         operation="",
         writer="",
         files=files,

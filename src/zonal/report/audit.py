@@ -111,7 +111,7 @@ def _commits(commits: Sequence[CommitAudit]) -> Table:
 def commit_text(commit: CommitAudit) -> str:
     """Name a commit."""
     if commit.id is None:
-        return "other commits"
+        return "other commits" if commit.kind == "several" else "commits that the history doesn't tell"
     by = f" by {commit.writer}" if commit.writer else ""
     return f"{commit.id}: {commit.operation}{by}"
 

@@ -69,6 +69,11 @@ class DeltaTable:
         table.__dict__.update(self.__dict__ | {"_version": None})
         return table
 
+    @property
+    def pinned(self) -> bool:
+        """Whether a version was asked for; see `Versioned`."""
+        return self._version is not None
+
     def at(self, version: int) -> "DeltaTable":
         """Return the table pinned to a version; see `Versioned`."""
         table = self.newest()

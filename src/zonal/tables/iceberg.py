@@ -130,6 +130,11 @@ class IcebergTable:
         newest._read = self._read
         return newest
 
+    @property
+    def pinned(self) -> bool:
+        """Whether a snapshot, a tag or a branch was asked for; see `Versioned`."""
+        return self._version is not None
+
     def at(self, version: int) -> "IcebergTable":
         """Return the table pinned to a snapshot, with the schema that it was written with; see `Versioned`."""
         return IcebergTable(self.name, self.table, version=version)

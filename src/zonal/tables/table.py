@@ -34,6 +34,10 @@ class Versioned(Table, Protocol):
     today's names, by field ids.
     """
 
+    @property
+    def pinned(self) -> bool:
+        """Whether a version was asked for, and not the newest."""
+
     def at(self, version: int) -> Table:
         """Return the table pinned to an older version or snapshot; files are told by its metadata as it was then.
 

@@ -130,8 +130,12 @@ class Auditor:
         )
 
     def now(self, database: Database = None) -> Audit:
-        """Audit the newest version, hold it against the last audits, and add it to them."""
-        with opened(database) as history:
+        """Audit the newest version, hold it against the last audits, and add it to them.
+
+        A table that was opened at a version or branch is audited there, and not compared or kept.
+        """
+        is_pinned = is_versioned(self.table) and self.table.pinned
+        with opened(None if is_pinned else database) as history:
             past = [] if history is None else history.audits(self.snapshot.location, limit=self.how.limits.window)
             ratios = [record.ratio for record in past if record.ratio is not None]
             found = self._audit(self.table, self.snapshot, ratios, look=self.how.look)
@@ -191,6 +195,8 @@ class Auditor:
         return alerts_of(ratio_of(case.replayed, case.asked), past, self.how.limits)
 
     def _commits(self, snapshot: Snapshot, case: Case) -> tuple[CommitAudit, ...]:
+        if not snapshot.commits:
+            return ()
         return commits_of(snapshot, case.replayed, list(filter_weights(case.asked)[0]), self._version)
 
     def _version(self, version: int) -> Snapshot | None:

@@ -1,5 +1,6 @@
 """One version of a table with queries bound to it: what they read of it, and what a look at some rows adds."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -57,13 +58,21 @@ class Case:
         self.table, self.snapshot, self.workload, self.how, self.tell = table, snapshot, workload, how, tell
         self.timezone = timezone
         self.chosen, self.runs, self.left_out = chosen_queries(workload, how.seed, how.sample)
-        self.notes: list[str] = []
         self.asked, self.fit = self._bound(None)
+        self.notes = list(self._left_out())
         if not len(self.asked):
             reason = "" if how.hide_literals or not self.fit.unknown else f" {self.fit.unknown[0]}"
             raise TableError(f"No query fits the columns of {quoted(snapshot.name, limit=200)}.{reason}")
         tell("asking the table's files", 0, 0)
         self.replayed = replay(snapshot, self.asked.bounds, self.asked.weights)
+
+    def _left_out(self) -> Iterator[str]:
+        """Say which queries of the log aren't asked."""
+        if self.left_out:
+            yield f"{self.left_out:,} light queries are left out: others of the sample stand for them."
+        if self.fit.unbound:
+            why = "" if self.how.hide_literals else f" {self.fit.unknown[0]}"
+            yield f"{self.fit.unbound:,} different queries don't fit the table's columns, and are left out.{why}"
 
     def _bound(self, data: pa.Table | None) -> tuple[Asked, Fit]:
         return bind_queries(
@@ -86,6 +95,7 @@ class Case:
             return Seen()
         if any(has_parameters(query.predicate) for query in self.asked.queries):
             self.asked, self.fit = self._bound(looked.rows.data)
+            self.notes.append(f"{self.fit.drawn:,} queries have parameters: values of sampled rows stand for them.")
             self.replayed = replay(self.snapshot, self.asked.bounds, self.asked.weights)
         stands = standing_of(self.replayed, self.snapshot, self.asked.weights)
         self.tell("trying a fresh layout", 0, 0)
