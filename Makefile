@@ -51,6 +51,7 @@ bench: $(BENCH) $(INTEROP)/.bench ## measure the kernel, the layouts and the rew
 	$(BIN)/python -m benchmarks.skipping
 	$(BIN)/python -m benchmarks.layouts
 	$(BIN)/python -m benchmarks.reading
+	$(BIN)/python -m benchmarks.auditing
 	$(INTEROP)/bin/python -m benchmarks.rewriting
 
 # The official engines' jars are for one version of Spark, so they get an environment of their own.

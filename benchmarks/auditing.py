@@ -1,8 +1,9 @@
 """How fast a log's queries are asked again of a large table's files.
 
 `python -m benchmarks.auditing [--files 187000] [--queries 1000]`. Each line is a process of its own on one core, and
-its memory the peak of that process, the table's metadata included. The reference is a loop over `FileIndex.prune`; all
-must count the same files and bytes.
+its memory the peak of that process, the table's metadata included. The first way is all that `audit --metadata-only`
+does once metadata and logs are read; the others get queries that are bound. The reference is a loop over
+`FileIndex.prune`; all must count the same files and bytes.
 """
 
 import argparse
@@ -12,22 +13,25 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
 from zonal.auditing.replay import replay
-from zonal.files import Bounds, Files, Ints, Snapshot
+from zonal.files import Bounds, Commit, Files, Ints, Snapshot
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.pruning import FileIndex
 from zonal.simulate.standing import standing
-from zonal.sql.where import parse_where
+from zonal.verbs.audit import Auditor
+from zonal.verbs.replaying import Auditing
+from zonal.workload.query import Workload
 
 KINDS = {
     "id": pa.int64(), "ts": pa.timestamp("us", "UTC"), "amount": pa.int64(),
@@ -36,6 +40,7 @@ KINDS = {
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 SPAN = 900_000
 """Values of every column, seconds of `ts`; days are a thousand of them."""
+COMMITS = 300
 TABLES = {"ordered": 2_000, "partitioned": 2_000, "unordered": 800_000}
 """How wide files are, at most, in all columns but `amount`."""
 
@@ -76,52 +81,82 @@ def snapshot_of(table: str, count: int) -> Snapshot:
     files = Files(
         paths=pa.array([f"part-{number}.parquet" for number in range(count)]),
         sizes=rng.integers(1 << 20, 1 << 28, count), rows=np.full(count, 100_000), deleted=zeros, delete_files=zeros,
-        added_by=zeros, layout_ids=pa.nulls(count, pa.string()), partition=days,
+        added_by=np.arange(count) % COMMITS, layout_ids=pa.nulls(count, pa.string()), partition=days,
         partitions=tuple(f"day={number}" for number in range(int(days.max()) + 1)), bounds=bounds,
         partition_bounds={"day": bounds["day"]} if table == "partitioned" else {},
     )  # fmt: skip
-    return Snapshot("made", "iceberg", "/made", 1, None, pa.schema(KINDS), (), files, {})
+    commits = {number: Commit(number, START, "append", {}) for number in range(COMMITS)}
+    return Snapshot("made", "iceberg", "/made", 1, None, pa.schema(KINDS), (), files, {}, commits=commits)
 
 
-def queries(count: int) -> list[Bound]:
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Queries, read and bound before anything is measured."""
+
+    workload: Workload
+    bounds: tuple[Bound, ...]
+    weights: npt.NDArray[np.float64]
+
+
+def queries(count: int) -> Asked:
     """Make queries that look up, scan ranges of one or two columns, and join them with OR and IN."""
     rng = np.random.default_rng(1)
-    found = []
+    texts = []
     for number in range(count):
         n = int(rng.integers(0, SPAN))
         at, day = START + timedelta(seconds=n), (START + timedelta(days=n // 1000)).date()
-        text = [
+        texts.append([
             f"id = {n}",
             f"ts >= TIMESTAMP '{at:%F %T}' AND ts < TIMESTAMP '{at + timedelta(hours=2):%F %T}' AND amount = {n}",
             f"day = DATE '{day}' AND price < {n / 2}",
             f"name = 'user-{n:09d}' OR id IN ({n}, {n + 7}, {n + 99})",
             f"amount BETWEEN {n} AND {n + 10} AND name LIKE 'user-{n // 1000:06d}%' AND day >= DATE '{day}'",
-        ][number % 5]
-        found.append(bind(parse_where(text, dialect="spark"), pa.schema(KINDS)))
-    return found
+        ][number % 5])  # fmt: skip
+    workload = Workload.of(texts, dialect="spark")
+    bounds = tuple(bind(query.predicate, pa.schema(KINDS), dialect="spark") for query in workload.queries)
+    return Asked(workload, bounds, np.full(count, 1 / count))
 
 
-def by_replay(snapshot: Snapshot, asked: Sequence[Bound]) -> tuple[int, int]:
-    found = replay(snapshot, asked, np.full(len(asked), 1 / len(asked)))
+@dataclass
+class Made:
+    """A table that is nothing but its metadata."""
+
+    made: Snapshot
+    name: str = "made"
+
+    def snapshot(self) -> Snapshot:
+        return self.made
+
+    def open_file(self, path: str) -> pa.NativeFile:
+        raise FileNotFoundError(path)
+
+
+def by_audit(snapshot: Snapshot, asked: Asked) -> tuple[int, int]:
+    found = Auditor(Made(snapshot), asked.workload, Auditing(sample=len(asked.bounds), look=False)).now()
+    return sum(query.files for query in found.asked), sum(query.bytes for query in found.asked)
+
+
+def by_replay(snapshot: Snapshot, asked: Asked) -> tuple[int, int]:
+    found = replay(snapshot, asked.bounds, asked.weights)
     return int(found.files.sum()), int(found.bytes.sum())
 
 
-def by_replay_without_excess(snapshot: Snapshot, asked: Sequence[Bound]) -> tuple[int, int]:
-    found = replay(snapshot, asked, np.full(len(asked), 1 / len(asked)), excess=False)
+def by_replay_without_excess(snapshot: Snapshot, asked: Asked) -> tuple[int, int]:
+    found = replay(snapshot, asked.bounds, asked.weights, excess=False)
     return int(found.files.sum()), int(found.bytes.sum())
 
 
-def by_standing(snapshot: Snapshot, asked: Sequence[Bound]) -> tuple[int, int]:
-    found = standing(snapshot, asked, np.full(len(asked), 1 / len(asked)))
+def by_standing(snapshot: Snapshot, asked: Asked) -> tuple[int, int]:
+    found = standing(snapshot, asked.bounds, asked.weights)
     return -1, round(float(found.current.shares.sum()) * int(snapshot.files.sizes.sum()))
 
 
-def by_loop(snapshot: Snapshot, asked: Sequence[Bound]) -> tuple[int, int]:
+def by_loop(snapshot: Snapshot, asked: Asked) -> tuple[int, int]:
     """Count as `standing` did before there was a tally."""
     files, index = snapshot.files, FileIndex(snapshot)
-    counts = np.zeros((4, len(asked)), np.int64)
-    in_partition = np.zeros((int(files.partition.max()) + 1, len(asked)), np.bool_)
-    for query, bound in enumerate(asked):
+    counts = np.zeros((4, len(asked.bounds)), np.int64)
+    in_partition = np.zeros((int(files.partition.max()) + 1, len(asked.bounds)), np.bool_)
+    for query, bound in enumerate(asked.bounds):
         pruned = index.prune(bound)
         counts[0, query], counts[1, query] = pruned.kept.sum(), files.sizes[pruned.kept].sum()
         counts[2, query], counts[3, query] = pruned.in_partitions.sum(), files.sizes[pruned.in_partitions].sum()
@@ -129,7 +164,8 @@ def by_loop(snapshot: Snapshot, asked: Sequence[Bound]) -> tuple[int, int]:
     return int(counts[0].sum()), int(counts[1].sum())
 
 
-WAYS: dict[str, Callable[[Snapshot, Sequence[Bound]], tuple[int, int]]] = {
+WAYS: dict[str, Callable[[Snapshot, Asked], tuple[int, int]]] = {
+    "audit, metadata only": by_audit,
     "replay": by_replay,
     "replay without excess": by_replay_without_excess,
     "standing (advise)": by_standing,
