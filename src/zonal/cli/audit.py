@@ -55,6 +55,7 @@ class AuditOutput(str, Enum):
 
 
 def audit(
+    context: typer.Context,
     table: Annotated[
         str | None,
         typer.Argument(
@@ -80,7 +81,7 @@ def audit(
     ] = None,
     history: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Audit the last N versions, from metadata alone.", show_default=False),
+        typer.Option(metavar="N", min=1, help="Audit the last N versions, from metadata alone.", show_default=False),
     ] = None,
     trend: Annotated[bool, typer.Option("--trend", help="Print the audits and rewrites so far, and stop.")] = False,
     alert_ratio: Annotated[float, typer.Option(metavar="RATIO", help="Alert above this ratio.")] = 0.3,
@@ -121,10 +122,7 @@ def audit(
         check_url(webhook)
     told = _Telling(output, webhook, report, alert_ratio)
     if config is not None:
-        if table is not None or queries or name or view or dialect or since or catalog or storage_option:
-            raise ZonalError("--config names the tables, their logs and options: leave out TABLE and what is about it.")
-        if at is not None or history is not None or trend or report is not None:
-            raise ZonalError("--at, --history, --trend and --report are about one table: name it instead of --config.")
+        _refuse_others(context)
         run = _Run(seed, hide_literals=hide_literals, metadata_only=metadata_only)
         raise typer.Exit(_many(config, database, told, run, no_database=no_database))
     if table is None:
@@ -141,10 +139,26 @@ def audit(
         how = Auditing(sample, limits, not metadata_only, sample_rows, hide_literals, seed, picture=report is not None)
         job = _Job(table, logs, how, catalog, pairs("--storage-option", storage_option))
         if history is not None:
+            if report is not None or at is not None:
+                raise ZonalError("--history prints many versions: leave out --report and --at, which are about one.")
             told.versions(job.versions(history))
             return
         found = job.run(kept) if at is None else job.at(at)
         raise typer.Exit(told.all([found], kept))
+
+
+_WITH_CONFIG = {"config", "database", "no_database", "webhook", "hide_literals", "metadata_only", "seed", "output"}
+
+
+def _refuse_others(context: typer.Context) -> None:
+    """Refuse what only a table of its own can be told: a file of tables has its own keys for it."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in _WITH_CONFIG and source is not None and source.name == "COMMANDLINE":
+            shown = "TABLE" if name == "table" else f"--{name.replace('_', '-')}"
+            raise ZonalError(
+                f"--config names tables with their logs and limits: leave out {shown}, or give no --config."
+            )
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,6 @@ def audit_versions(
     progress: Progress | None = None,
 ) -> tuple[Audit, ...]:
     """Ask today's queries of the table's last versions, oldest first, from metadata alone."""
-    if versions < 1:
-        raise ZonalError(f"versions={versions} is not a positive number.")
     source = open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
     asked = queries if isinstance(queries, Workload | Logs) else Logs.of(queries)
     auditor = Auditor(source, asked, how or Auditing(), timezone=timezone, progress=progress)
@@ -156,6 +154,8 @@ class Auditor:
 
     def last(self, count: int) -> tuple[Audit, ...]:
         """Audit the last versions, oldest first, from metadata alone; versions without files are left out."""
+        if count < 1:
+            raise ZonalError(f"versions={count} is not a positive number.")
         chosen = self._versions()[-count:]
         found = []
         for number, commit in enumerate(chosen):
