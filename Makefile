@@ -34,7 +34,7 @@ demo: setup ## make telemetry tables, and tell their whole story: clustered, spo
 	$(BIN)/zonal demo --report build/demo.html
 
 test: setup ## run the tests, two modules at a time
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: setup ## lint, types and the direction of imports
 	$(BIN)/ruff check .
