@@ -450,17 +450,3 @@ def test_a_missing_java_is_said_before_anything_is_made(tmp_path):
     assert "Install OpenJDK 17 or 21" in told.stderr
     assert list(tmp_path.iterdir()) == []
     assert JavaError.__name__ not in told.stderr
-
-
-@pytest.mark.spark
-def test_the_command_runs_on_spark_and_prints_nothing_else(tmp_path):
-    command = [sys.executable, "-m", "zonal.cli", "demo", "--rows", "20000", "--files", "20", "--format", "delta"]
-    command += ["--report", str(tmp_path / "page.html")]
-    told = subprocess.run(command, capture_output=True, text=True, check=False, env=None, cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
-    assert told.stderr == ""
-    assert told.stdout.startswith("delta 1 · show")
-    assert "times less" in told.stdout
-    assert "Alert: " in told.stdout
-    assert told.stdout.endswith(f"  {tmp_path / 'page.html'}\n")
-    assert list(tmp_path.iterdir()) == [tmp_path / "page.html"]
