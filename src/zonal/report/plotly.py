@@ -16,4 +16,4 @@ def plotly_script() -> str:
         path = Path(folder) / "package_data" / "plotly.min.js"
         if path.is_file():
             return path.read_text(encoding="utf-8")
-    raise ZonalError("Pages with charts need plotly, which isn't installed here: pip install 'plotly>=6'.")
+    raise ZonalError("Pages with charts need plotly, which isn't installed here: pip install 'plotly>=7'.")
