@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from zonal.auditing import replay as replaying
 from zonal.auditing.excess import Chances
-from zonal.auditing.line import line_of
 from zonal.auditing.profit import hindrance_of, is_hopeless
 from zonal.auditing.replay import replay
 from zonal.files import UNKNOWN, Bounds, Buckets, Files, Snapshot
+from zonal.line import line_of
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some, union
 from zonal.pruning import FileIndex

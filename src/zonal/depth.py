@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zonal.files import UNKNOWN, Bounds, Ints
-from zonal.skipping import Codes, column_places
+from zonal.line import Floats64, line_of
+from zonal.skipping import Codes, ColumnIndex
 
 _NARROW = 1e-9
 """A range narrower than this share of the column's is one value."""
@@ -37,7 +38,8 @@ class Depth:
 
 def depth_of(column: str, bounds: Bounds, rows: Ints) -> Depth:
     """Sweep over the bounds of one column; files of which it holds only nulls have no range and meet no look-up."""
-    lower, upper, values = column_places(bounds, rows)
+    index = ColumnIndex(bounds, rows)
+    lower, upper, values = index.lower, index.upper, index.values
     distinct = len(values)
     only_null = (bounds.nulls == rows) & (rows != UNKNOWN)
     ranged = ~only_null
@@ -83,22 +85,10 @@ def _lookup(low: Codes, high: Codes, values: npt.NDArray[np.generic], rows: Ints
     return float(np.clip(share.sum() / weight.sum(), 1.0, len(low)))
 
 
-def _positions(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
-    """Put sorted values on a line from 0 to 1; of text, eight bytes behind what all have in common."""
-    if values.dtype == object and isinstance(values[0], bytes):
-        same = _shared_prefix(values[0], values[-1])
-        numbers = [int.from_bytes(value[same : same + 8].ljust(8, b"\0"), "big") for value in values]
-        line = np.array(numbers, np.float64)
-    else:
-        line = np.clip(values.astype(np.float64), -1e300, 1e300)
-    line = np.maximum.accumulate(line - line[0])
+def _positions(values: npt.NDArray[np.generic]) -> Floats64:
+    """Put sorted values on a line from 0 to 1."""
+    line = line_of(values).positions
     return line / line[-1] if line[-1] > 0 else line
-
-
-def _shared_prefix(one: bytes, other: bytes) -> int:
-    return next(
-        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-    )
 
 
 def _cover(low: Codes, high: Codes, places: int) -> Ints:

@@ -37,6 +37,11 @@ class Bounds:
     nans: Ints
     """NaNs in each unit, or UNKNOWN; 0 for types that have none."""
 
+    def take(self, units: Ints) -> "Bounds":
+        """Return the bounds of some units."""
+        chosen = pa.array(units)
+        return Bounds(self.lower.take(chosen), self.upper.take(chosen), self.nulls[units], self.nans[units])
+
 
 class LazyBounds(Mapping[str, Bounds]):
     """Bounds by column name, decoded when first asked for; `together` decodes several at less than their sum."""

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from zonal.columns import find, leaf_type
 from zonal.depth import Depth, depth_of
 from zonal.errors import ColumnError
-from zonal.files import UNKNOWN, Bounds, Ints, LazyBounds, Snapshot
+from zonal.files import Bounds, Ints, LazyBounds, Snapshot
 from zonal.predicates.bound import All, Bound, Interval, Point, Ranges, Some, intersection, union
 from zonal.predicates.folding import fold
 from zonal.pruning import FileIndex
-from zonal.skipping import Codes, Mask, column_places
+from zonal.skipping import ColumnIndex, Mask
 from zonal.ticks import LAST_PLACE, Floats, Kind, Places, Values, axis_kind, ticks_of
 from zonal.words import family_of
 
@@ -157,11 +157,11 @@ def _line(column: str, snapshots: Sequence[Snapshot]) -> _Line | None:
     kind = next((bounds.lower.type for bounds in found if bounds is not None), None)
     if kind is None:
         return None
-    coded = [
-        None if bounds is None else column_places(bounds, snapshot.files.rows)
+    indexed = [
+        None if bounds is None else ColumnIndex(bounds, snapshot.files.rows)
         for bounds, snapshot in zip(found, snapshots, strict=True)
     ]
-    values = np.unique(np.concatenate([codes[2] for codes in coded if codes is not None]))
+    values = np.unique(np.concatenate([index.values for index in indexed if index is not None]))
     if not len(values):
         return None
     is_text = values.dtype == object and isinstance(values[0], bytes)
@@ -169,8 +169,8 @@ def _line(column: str, snapshots: Sequence[Snapshot]) -> _Line | None:
     even = line is None or _is_in_one_spot(line)
     places = (_evenly(len(values)) if even or line is None else np.round(line * LAST_PLACE)).astype(np.uint16)
     low, high = [], []
-    for codes, bounds, snapshot in zip(coded, found, snapshots, strict=True):
-        starts, ends = _ends(codes, bounds, snapshot, values, places)
+    for index, snapshot in zip(indexed, snapshots, strict=True):
+        starts, ends = _ends(index, len(snapshot.files), values, places)
         low.append(starts)
         high.append(ends)
     schema_kind = _schema_kind(snapshots[0].schema, column, kind)
@@ -209,24 +209,15 @@ def _evenly(count: int) -> Floats:
     return np.full(1, (LAST_PLACE + 1) / 2) if count == 1 else np.round(np.linspace(0, LAST_PLACE, count))
 
 
-def _ends(
-    codes: tuple[Codes, Codes, Values] | None,
-    bounds: Bounds | None,
-    snapshot: Snapshot,
-    values: Values,
-    places: Places,
-) -> tuple[Places, Places]:
+def _ends(index: ColumnIndex | None, files: int, values: Values, places: Places) -> tuple[Places, Places]:
     """Return where each file begins and ends; a file of nulls alone ends before it begins."""
-    rows = snapshot.files.rows
-    low, high = np.zeros(len(rows), np.uint16), np.full(len(rows), LAST_PLACE, np.uint16)
-    if codes is None or bounds is None:
+    low, high = np.zeros(files, np.uint16), np.full(files, LAST_PLACE, np.uint16)
+    if index is None:
         return low, high
-    lower, upper, own = codes
-    place = places[np.searchsorted(values, own)] if len(own) else places[:0]
-    known_low, known_high = lower >= 0, upper < len(own)
-    low[known_low], high[known_high] = place[lower[known_low]], place[upper[known_high]]
-    empty = (bounds.nulls >= rows) & (bounds.nulls != UNKNOWN) & (rows != UNKNOWN)
-    low[empty], high[empty] = LAST_PLACE, 0
+    place = places[np.searchsorted(values, index.values)] if len(index.values) else places[:0]
+    known_low, known_high = index.lower >= 0, index.upper < len(index.values)
+    low[known_low], high[known_high] = place[index.lower[known_low]], place[index.upper[known_high]]
+    low[index.all_null], high[index.all_null] = LAST_PLACE, 0
     return low, high
 
 

@@ -155,12 +155,6 @@ class ColumnIndex:
         return low, high
 
 
-def column_places(bounds: Bounds, rows: Ints) -> tuple[Codes, Codes, npt.NDArray[np.generic]]:
-    """Return the place of each unit's bounds among the column's distinct bounds, and those, sorted."""
-    column = ColumnIndex(bounds, rows)
-    return column.lower, column.upper, column.values
-
-
 def comparable_values(array: pa.Array) -> npt.NDArray[np.generic]:
     """Return bounds in the column's domain (see `predicates.bound`): integers, floats, or bytes as objects."""
     array = decoded_array(array)

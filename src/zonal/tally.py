@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
-from zonal.files import Bounds, Files, Ints, LazyBounds, Snapshot
+from zonal.files import Files, Ints, LazyBounds, Snapshot
 from zonal.predicates.bound import All, Bound
 from zonal.pruning import PartitionIndex
 from zonal.skipping import Index, Mask, columns_of
@@ -125,7 +124,7 @@ class _Alike:
         order = np.argsort(number, kind="stable")
         starts = np.searchsorted(number[order], np.arange(int(number.max(initial=-1)) + 2))
         first = order[starts[:-1]]
-        bounds = {name: _taken(files.partition_bounds[name], first) for name in names if name in files.partition_bounds}
+        bounds = {name: files.partition_bounds[name].take(first) for name in names if name in files.partition_bounds}
         buckets = [replace(each, values=each.values[first]) for each in files.buckets]
         width = int(files.partition.max(initial=0)) + 1
         pairs = np.unique(number * width + files.partition)
@@ -179,8 +178,3 @@ def _told_apart(number: Ints, told: Ints) -> Ints:
     codes = np.unique(told, return_inverse=True)[1]
     both: Ints = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
     return both
-
-
-def _taken(bounds: Bounds, at: Ints) -> Bounds:
-    where = pa.array(at)
-    return Bounds(bounds.lower.take(where), bounds.upper.take(where), bounds.nulls[at], bounds.nans[at])

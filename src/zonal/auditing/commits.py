@@ -14,7 +14,7 @@ from zonal.auditing.authors import kind_of, plain, writer_of
 from zonal.auditing.blaming import Deed, sentence_of
 from zonal.auditing.replaced import At, Replaced, replaced_by
 from zonal.auditing.replay import Replay
-from zonal.auditing.widths import Measured, Total, joined, mean_width, measured, taken, total_width
+from zonal.auditing.widths import Measured, Total, joined, mean_width, measured, total_width
 from zonal.files import UNKNOWN, Bounds, Commit, Files, Ints, LazyBounds, Snapshot
 
 MOST_COMMITS = 50
@@ -194,7 +194,7 @@ class _Widths:
 
     def unbounded(self, files: Ints) -> tuple[str, ...]:
         """Return the columns of which none of these files has bounds."""
-        chosen = {name: taken(bounds, files) for name, bounds in self._bounds.items()}
+        chosen = {name: bounds.take(files) for name, bounds in self._bounds.items()}
         return tuple(
             name
             for name, bounds in chosen.items()
@@ -215,7 +215,7 @@ class _Widths:
             if older is None or mine is None or theirs is None:
                 continue
             ends = self._own[name].ends
-            parts = [taken(mine, chosen), taken(theirs, before.files), taken(now, ends)]
+            parts = [mine.take(chosen), theirs.take(before.files), now.take(ends)]
             if len({part.lower.type for part in parts}) > 1:
                 continue  # the column had a type whose bounds today's can't hold
             rows = np.concatenate([files.rows[chosen], older.rows[before.files], self._files.rows[ends]])

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zonal.auditing.line import Floats64, Line, line_of
 from zonal.files import UNKNOWN, Ints, Snapshot
+from zonal.line import Floats64, Line, line_of
 from zonal.predicates.bound import All, Bound, Interval, Nulls, Ranges, Some
 from zonal.predicates.folding import fold
 from zonal.skipping import Codes, ColumnIndex, Index, Mask

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.auditing.excess import Chances
-from zonal.auditing.line import Floats64
 from zonal.files import Files, Ints, Snapshot
+from zonal.line import Floats64
 from zonal.predicates.bound import Bound
 from zonal.simulate.trial import Shares
 from zonal.skipping import Mask

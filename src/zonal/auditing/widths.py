@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.auditing.line import line_of
-from zonal.files import UNKNOWN, Bounds, Ints
-from zonal.skipping import column_places
-
-Floats64 = npt.NDArray[np.float64]
+from zonal.files import Bounds, Ints
+from zonal.line import Floats64, line_of
+from zonal.skipping import ColumnIndex
 
 _SPOT = 0.01
 """Where four fifths of the bounds lie within this part of the range, a few outliers make it …"""
@@ -38,7 +36,8 @@ def measured(bounds: Bounds, rows: Ints) -> Measured | None:
     file without bounds is as wide as the column, as nothing skips it; a file of one value counts as one of the
     distinct bounds.
     """
-    lower, upper, values = column_places(bounds, rows)
+    index = ColumnIndex(bounds, rows)
+    lower, upper, values = index.lower, index.upper, index.values
     if not len(values):
         return None
     place = _places(values)
@@ -47,7 +46,7 @@ def measured(bounds: Bounds, rows: Ints) -> Measured | None:
     width = np.maximum(place[high] - place[low], 0.0)
     width[(lower < 0) & (upper >= len(values))] = 1.0
     width[width <= 0] = 1 / len(values)
-    width[(bounds.nulls >= rows) & (rows != UNKNOWN) & (bounds.nulls != UNKNOWN)] = np.nan
+    width[index.all_null] = np.nan
     least, greatest = np.where(lower < 0, len(values), lower), np.where(upper >= len(values), -1, upper)
     return Measured(width, np.array([np.argmin(least), np.argmax(greatest)], np.int64))
 
@@ -88,12 +87,6 @@ def total_width(widths: Floats64, sizes: Ints) -> Total:
 def mean_width(widths: Floats64, sizes: Ints) -> float | None:
     """Return the mean by bytes; None where no file has a width."""
     return total_width(widths, sizes).mean
-
-
-def taken(bounds: Bounds, files: Ints) -> Bounds:
-    """Return the bounds of some files."""
-    chosen = pa.array(files)
-    return Bounds(bounds.lower.take(chosen), bounds.upper.take(chosen), bounds.nulls[files], bounds.nans[files])
 
 
 def joined(parts: Sequence[Bounds]) -> Bounds:

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.text import Text
 
 from zonal.auditing.audit import Audit
 from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Clustered, Compacted, Compared, Left
 from zonal.report.audit import verdict
 from zonal.report.sparkline import sparkline
-from zonal.report.text import layout_text, printable
+from zonal.report.text import layout_text, print_line
 from zonal.report.wording import clipped, plural, share_text, what_text
 from zonal.sizes import size_text
 from zonal.verbs.cluster import Clustering
@@ -70,11 +69,6 @@ def lines_of(chapter: Chapter) -> Iterator[Line]:
             yield from _plain(_compacted(chapter))
         case Left():
             yield "Leaving it as it is, the story ends here: more --rows and --files give queries more to skip.", ""
-
-
-def print_line(console: Console, text: str, style: str = "") -> None:
-    """Print a text as it is, never as markup."""
-    console.print(Text(printable(text), style=style), soft_wrap=True)
 
 
 def _plain(texts: Iterator[str]) -> Iterator[Line]:

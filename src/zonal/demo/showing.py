@@ -10,10 +10,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from zonal.demo.chapters import Arrived, Chapter, Outcome
 from zonal.demo.making import CATALOG, IDENTIFIER, catalog_uri
-from zonal.demo.printing import print_chapter, print_line
+from zonal.demo.printing import print_chapter
 from zonal.demo.querylog import NAME
 from zonal.demo.story import LOG, Request, history_url, tell
 from zonal.demo.telemetry import CONDITIONS
+from zonal.report.text import print_line
 from zonal.verbs.rewriting import Runner
 
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from zonal.advising.advice import Advice
 from zonal.report.command import Given, cluster_command
-from zonal.report.text import print_list, printable
+from zonal.report.text import print_line, print_list, printable
 from zonal.report.wording import (
     Fact,
     asked_text,
@@ -34,11 +34,11 @@ _MOST_COLUMNS = 10
 
 def print_advice(console: Console, advice: Advice, given: Given | None = None) -> None:
     """Print an advice; `given` names what the command to run is made of."""
-    _print(console, advice.reason, style="bold")
+    print_line(console, advice.reason, style="bold")
     command = cluster_command(advice, given or Given(advice.table))
     if command is not None:
         console.print()
-        _print(console, f"  {command}", style="green")
+        print_line(console, f"  {command}", style="green")
     console.print()
     _print_facts(console, [*table_facts(advice), *change_facts(advice)])
     if advice.candidates:
@@ -73,10 +73,10 @@ def _candidates(advice: Advice) -> Table:
 def _print_notes(console: Console, advice: Advice) -> None:
     shown = shown_candidates(advice)
     if any(each.extrapolated for each in shown):
-        _print(console, "* carried over from a prediction for fewer files")
+        print_line(console, "* carried over from a prediction for fewer files")
     for each in shown:
         if each.note:
-            _print(console, f"· {what_text(each)}: {clipped(each.note, 600)}")
+            print_line(console, f"· {what_text(each)}: {clipped(each.note, 600)}")
     if len(advice.candidates) > len(shown):
         console.print(f"· and {plural(len(advice.candidates) - len(shown), 'other candidate')}")
 
@@ -85,10 +85,10 @@ def _print_regressions(console: Console, advice: Advice) -> None:
     best = advice.best
     if best is None or best.layout is None:
         return
-    _print(console, regressions_heading(best), style="bold")
+    print_line(console, regressions_heading(best), style="bold")
     for query in best.worse:
         change = f"{share_text(query.before)} → {share_text(query.after)}"
-        _print(console, f"· {change}: {clipped(query.query)} ({asked_text(query)})")
+        print_line(console, f"· {change}: {clipped(query.query)} ({asked_text(query)})")
 
 
 def _bloom(advice: Advice, number: int) -> str:
@@ -98,10 +98,10 @@ def _bloom(advice: Advice, number: int) -> str:
 
 
 def _print_workload(console: Console, advice: Advice) -> None:
-    _print(console, "The queries:", style="bold")
+    print_line(console, "The queries:", style="bold")
     _print_facts(console, workload_facts(advice))
     for example in unread(advice):
-        _print(console, f"· can't be read: {clipped(example)}")
+        print_line(console, f"· can't be read: {clipped(example)}")
     if advice.filtered:
         table = Table()
         table.add_column("filtered column", overflow="fold")
@@ -117,7 +117,3 @@ def _print_workload(console: Console, advice: Advice) -> None:
 def _print_facts(console: Console, facts: Iterable[Fact]) -> None:
     for label, value in facts:
         console.print(Text(f"{label:<14}", style="bold") + Text(printable(value)), soft_wrap=True)
-
-
-def _print(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(printable(text), style=style), soft_wrap=True)

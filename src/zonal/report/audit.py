@@ -8,7 +8,7 @@ from rich.text import Text
 
 from zonal.auditing.audit import Audit, ColumnAudit, CommitAudit
 from zonal.report.sparkline import sparkline
-from zonal.report.text import layout_text, print_list, printable
+from zonal.report.text import layout_text, print_line, print_list, printable
 from zonal.report.wording import Fact, clipped, plural, share_text
 from zonal.sizes import size_text
 
@@ -28,7 +28,7 @@ def verdict(found: Audit) -> list[str]:
 def print_audit(console: Console, found: Audit) -> None:
     """Print an audit."""
     for line in verdict(found):
-        _print(console, line, style="bold red" if found.alerts else "bold green")
+        print_line(console, line, style="bold red" if found.alerts else "bold green")
     console.print()
     for label, value in audit_facts(found):
         console.print(Text(f"{label:<16}", style="bold") + Text(printable(value)), soft_wrap=True)
@@ -172,7 +172,7 @@ def audit_notes(found: Audit) -> Iterator[str]:
 def print_versions(console: Console, audits: Sequence[Audit]) -> None:
     """Print the audits of past versions, oldest first."""
     ratios = [each.ratio for each in audits]
-    _print(console, f"ratio by version  {sparkline(ratios)}", style="bold")
+    print_line(console, f"ratio by version  {sparkline(ratios)}", style="bold")
     table = Table()
     table.add_column("version", justify="right")
     table.add_column("made by", overflow="fold")
@@ -185,7 +185,3 @@ def print_versions(console: Console, audits: Sequence[Audit]) -> None:
         made = Text(printable(clipped(each.operation, 60)))
         table.add_row(str(each.version), made, time, f"{each.files:,}", ratio, *shares)
     console.print(table)
-
-
-def _print(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(printable(text), style=style), soft_wrap=True)

@@ -104,6 +104,11 @@ def print_explanation(console: Console, found: Explanation, *, files: bool = Fal
             console.print(Text(printable(f"{file.path} ({size_text(file.size)}{inside})")), soft_wrap=True)
 
 
+def print_line(console: Console, text: str, style: str = "") -> None:
+    """Print a text as it is, never as markup."""
+    console.print(Text(printable(text), style=style), soft_wrap=True)
+
+
 def print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
     """Print lines under a heading, the first 20; nothing where there are none."""
     lines = list(lines)

@@ -72,7 +72,7 @@ def advise(
     """
     began = time.monotonic()
     _check(scan_price, core_hour_price, storage_price, keep_days, per_day, sample_rows)
-    tell = progress or _silent
+    tell = progress or silent
     source = open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
     tell("reading the table's metadata", 0, 0)
     snapshot = read_snapshot(source)
@@ -110,7 +110,7 @@ def request_of(
     progress: Progress | None = None,
 ) -> "Request":
     """Read the logs, and return what is asked of the table; `timezone` is that of a workload, logs have their own."""
-    tell = progress or _silent
+    tell = progress or silent
     if isinstance(queries, Workload):
         workload = queries
     else:
@@ -129,7 +129,7 @@ def table_names(snapshot: Snapshot) -> list[str]:
     return list(dict.fromkeys(name for name in (last, last.removesuffix(".parquet")) if name))
 
 
-def _silent(step: str, done: int, total: int) -> None:
+def silent(step: str, done: int, total: int) -> None:
     """Tell nobody."""
 
 

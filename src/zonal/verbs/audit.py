@@ -14,13 +14,13 @@ from zonal.auditing.drift import Limits, alerts_of
 from zonal.auditing.findings import Circumstances, Seen, findings, ratio_of
 from zonal.auditing.naming import named_as
 from zonal.errors import TableError, ZonalError, quoted
-from zonal.files import Commit, Snapshot
+from zonal.files import Snapshot
 from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture import Picture
 from zonal.tables.opening import open_table, read_snapshot
-from zonal.tables.table import Table, is_versioned
-from zonal.verbs.advise import SAMPLE_ROWS, Progress, table_names
+from zonal.tables.table import Table, Versioned, is_versioned
+from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent, table_names
 from zonal.verbs.drawing import compared
 from zonal.verbs.recording import Database, audit_record, opened
 from zonal.verbs.replaying import SAMPLE_QUERIES, Auditing, Case
@@ -106,8 +106,7 @@ class Auditor:
         progress: Progress | None = None,
     ) -> None:
         self.table, self.how = table, how
-        self._known: dict[int, Snapshot | None] = {}
-        self.tell = progress or _silent
+        self.tell = progress or silent
         self.timezone = timezone if isinstance(queries, Workload) else queries.timezone
         self.tell("reading the table's metadata", 0, 0)
         self.snapshot = read_snapshot(table)
@@ -144,7 +143,7 @@ class Auditor:
 
         One with another schema is asked by today's names, from metadata alone.
         """
-        pinned = self._pinned(version)
+        pinned = self._versioned().at(version)
         snapshot = pinned.snapshot()
         if not len(snapshot.files):
             raise TableError(f"Version {version} of {quoted(self.snapshot.name, limit=200)} has no files.")
@@ -156,25 +155,20 @@ class Auditor:
         """Audit the last versions, oldest first, from metadata alone; versions without files are left out."""
         if count < 1:
             raise ZonalError(f"versions={count} is not a positive number.")
-        chosen = self._versions()[-count:]
+        chosen = self._versioned().versions()[-count:]
         found = []
         for number, commit in enumerate(chosen):
             self.tell("asking versions", number, len(chosen))
-            snapshot = self._pinned(commit.id).snapshot()
+            snapshot = self._versioned().at(commit.id).snapshot()
             if len(snapshot.files):
                 asked = named_as(snapshot, self.snapshot)
                 found.append(self._audit(self.table, asked, [], look=False, blame=False))
         return tuple(found)
 
-    def _versions(self) -> tuple[Commit, ...]:
+    def _versioned(self) -> Versioned:
         if not is_versioned(self.table):
             raise TableError(f"{quoted(self.snapshot.name, limit=200)} is plain Parquet, which has no versions.")
-        return self.table.versions()
-
-    def _pinned(self, version: int) -> Table:
-        if not is_versioned(self.table):
-            raise TableError(f"{quoted(self.snapshot.name, limit=200)} is plain Parquet, which has no versions.")
-        return self.table.at(version)
+        return self.table
 
     def _audit(
         self, table: Table, snapshot: Snapshot, past: Sequence[float], *, look: bool, blame: bool = True
@@ -201,12 +195,10 @@ class Auditor:
 
     def _version(self, version: int) -> Snapshot | None:
         """Return a version as it was; None where its metadata is gone."""
-        if version not in self._known:
-            try:
-                self._known[version] = self._pinned(version).snapshot()
-            except TableError:
-                self._known[version] = None
-        return self._known[version]
+        try:
+            return self._versioned().at(version).snapshot()
+        except TableError:
+            return None
 
     def _picture(self, snapshot: Snapshot, case: Case, commits: Sequence[CommitAudit]) -> Picture | None:
         """Draw the table, and beside it the version before the commit that did most harm, where that is known."""
@@ -216,11 +208,11 @@ class Auditor:
         return compared(before or snapshot, snapshot, keys, case.asked, hide=self.how.hide_literals)
 
     def _before(self, snapshot: Snapshot, version: int) -> Snapshot | None:
-        """Return the last version with files before this one, among those that were read."""
+        """Return the last version with files before this one; None where its metadata is gone."""
         commit = snapshot.commits.get(version)
         while commit is not None and commit.parent is not None:
-            found = self._known.get(commit.parent)
-            if found is not None and len(found.files):
+            found = self._version(commit.parent)
+            if found is None or len(found.files):
                 return found
             commit = snapshot.commits.get(commit.parent)
         return None
@@ -233,7 +225,3 @@ def _remembered(found: Audit, history: History) -> Audit:
     except HistoryError as error:
         return replace(found, notes=(*found.notes, f"This audit isn't in the history. {error}"))
     return found
-
-
-def _silent(step: str, done: int, total: int) -> None:
-    """Tell nobody."""
