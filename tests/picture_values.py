@@ -238,7 +238,7 @@ def audit(files=400, asked=60, names=(), *, alert=True):
         worst_partitions=(
             PartitionAudit("day=2026-09-30", 40, 40 << 26, 0.6), PartitionAudit("day=2026-09-29", 4, 4 << 26, 0.1),
         ),
-        commits=(spoiled, *others), alerts=(Alert("ratio", 0.412, 0.3, text),) if alert else (),
+        commits=(spoiled, *others), culprits=(spoiled,), alerts=(Alert("ratio", 0.412, 0.3, text),) if alert else (),
         notes=("Predicted from a sample of 100,000 rows.",), summary=Summary(1200, 1180, 900, 20, 280, 12),
         seed=0, seconds=1.7, picture=picture,
     )  # fmt: skip

@@ -8,13 +8,14 @@ from typer.testing import CliRunner
 
 import zonal
 from audit_life import HOPELESS, QUERIES, STAGES, Life, late_part
-from zonal.auditing.audit import Audit, ColumnAudit, CommitAudit, Width
+from zonal.auditing.audit import CommitAudit, Width
+from zonal.auditing.culprits import culprits_of
 from zonal.cli import app
 from zonal.errors import TableError, ZonalError
 from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.verbs.audit import audit_versions
-from zonal.workload.query import Summary, Workload
+from zonal.workload.query import Workload
 
 RUNS = sum(asked.count for asked in (*QUERIES, HOPELESS))
 
@@ -297,28 +298,28 @@ def test_what_cant_be_audited_is_refused(tmp_path):
         zonal.audit(life.name, queries=[life.log], alert_ratio=2)
 
 
-def _audit(widths, weights, read):
-    commits = tuple(
-        CommitAudit(number, None, "append", "WRITE", "", 1, 1, share, share, None, tuple(each), f"commit {number}")
+def _culprits(widths, weights, read, files=None):
+    commits = [
+        CommitAudit(number, None, "delete", "", "", 1, 1, share, share, None, tuple(each), "", (files or read)[number])
         for number, (each, share) in enumerate(zip(widths, read, strict=True))
-    )
-    columns = tuple(ColumnAudit(name, weight, 1, 0.0, 0.0) for name, weight in weights.items())
-    now = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    return Audit(
-        "t", "delta", "t", 1, None, now, 1, 1, 1, None, (), 1, 0.0, 0.5, 0.5, 0.5, 0.5, 1.0, 1.0, None, None, None, 0.0,
-        columns, (), (), (), commits, (), (), Summary(1, 1, 1, 0, 0, 0), 0, 0.0,
-    )  # fmt: skip
+    ]
+    return [each.id for each in culprits_of(commits, None, weights)]
 
 
 def test_a_commit_that_narrows_more_than_it_widens_is_no_culprit():
     weights = {"a": 0.5, "b": 0.5}
     mixed = [Width("a", 0.4, 0.2), Width("b", 0.1, 0.8)]
     wide = [Width("a", 0.4, 0.2), Width("b", 0.8, 0.8)]
-    assert _audit([mixed], weights, [1.0]).culprit is None
-    assert _audit([mixed, wide], weights, [0.8, 0.2]).culprit.id == 1
-    assert _audit([wide], weights, [0.05]).culprit is None, "next to nothing is read of its files"
-    assert _audit([[Width("a", 0.3, 0.2)]], weights, [1.0]).culprit is None, "half as wide again is no blame"
-    assert _audit([[Width("a", 0.3, None)]], weights, [1.0]).culprit is None, "nothing to compare with"
+    wider = [Width("a", 0.8, 0.2), Width("b", 0.8, 0.8)]
+    assert _culprits([mixed], weights, [1.0]) == []
+    assert _culprits([mixed, wide], weights, [0.8, 0.2]) == [1]
+    assert _culprits([wide, wider], weights, [0.5, 0.5]) == [1, 0], "the worst first"
+    assert _culprits([wide] * 5, weights, [0.2] * 5) == [0, 1, 2], "not more than can be read"
+    assert _culprits([wide], weights, [0.05]) == [], "next to nothing is read of its files"
+    assert _culprits([wide], weights, [0.05], [0.5]) == [0], "but they are many, though small"
+    assert _culprits([[Width("a", 0.3, 0.2)]], weights, [1.0]) == [], "half as wide again is no blame"
+    assert _culprits([[Width("a", 0.3, None)]], weights, [1.0]) == [], "nothing to compare with"
+    assert _culprits([[Width("c", 0.4, 0.1)]], weights, [1.0]) == [], "no query filters it"
 
 
 def test_versions_from_before_a_rename_are_asked_by_todays_names(tmp_path):
@@ -361,6 +362,7 @@ def test_an_alert_is_exit_code_2_and_in_the_json(table, tmp_path):
     found = json.loads(told.stdout)
     assert {alert["kind"] for alert in found["alerts"]} == {"ratio", "worse"}
     assert "widened x" in found["commits"][0]["sentence"]
+    assert [each["id"] for each in found["culprits"]] == [table.stages["compacted"].version], "for a webhook, too"
     trend = run(table.name, "--trend", "--database", database)
     assert trend.exit_code == 0
     assert "ALERT" in trend.output

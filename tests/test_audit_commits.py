@@ -14,6 +14,7 @@ from audit_life import COMPACTED_BYTES, DELETED_BELOW, HOPELESS, QUERIES, ROWS, 
 from cluster_tables import Delta, Iceberg
 from delta_tables import LogWriter, add, features, field, metadata, protocol, remove, vector
 from zonal.auditing.authors import kind_of, plain, writer_of
+from zonal.auditing.blaming import times_text
 from zonal.auditing.commits import MOST_COMMITS, commits_of
 from zonal.auditing.replay import Replay
 from zonal.auditing.widths import measured
@@ -23,6 +24,7 @@ from zonal.tables.opening import open_table
 
 UTC = timezone.utc
 TIMES = "\N{MULTIPLICATION SIGN}"
+ONES = {"x": 1.0, "t": 1.0}
 
 
 def opened(home, version=""):
@@ -83,12 +85,13 @@ def versions_of(table):
 def life(request, tmp_path_factory):
     """A whole life, and its commits as they are told at each stage."""
     lived = Life(request.param, tmp_path_factory.mktemp(request.param))
-    lived.told = {}
+    lived.told, lived.blamed = {}, {}
     for name in STAGES:
         stage = lived.until(name)
         table = opened(lived.home)
         snapshot = table.snapshot()
-        lived.told[name] = commits_of(snapshot, exact_replay(snapshot, stage), ["x", "t"], versions_of(table)[0])
+        found = commits_of(snapshot, exact_replay(snapshot, stage), ONES, versions_of(table)[0])
+        lived.told[name], lived.blamed[name] = found.told, found.culprits
     return lived
 
 
@@ -110,7 +113,8 @@ def test_shares_add_up_and_every_live_file_is_counted_once(life):
         assert sum(commit.bytes for commit in told) == stage.bytes
         assert sum(commit.read_share for commit in told) == pytest.approx(1)
         assert sum(commit.excess_share for commit in told) in (pytest.approx(1), 0)
-        assert [commit.excess_share for commit in told] == sorted((c.excess_share for c in told), reverse=True)
+        innocent = [commit.excess_share for commit in told if commit not in life.blamed[name]]
+        assert innocent == sorted(innocent, reverse=True)
 
 
 def test_first_appends_are_alike(life):
@@ -191,13 +195,13 @@ def test_few_versions_are_read(life):
     table = opened(life.home)
     snapshot = table.snapshot()
     at, asked = versions_of(table)
-    commits_of(snapshot, exact_replay(snapshot, life.stages["deleted"]), ["x"], at)
+    commits_of(snapshot, exact_replay(snapshot, life.stages["deleted"]), {"x": 1.0}, at)
     assert len(asked) == len(set(asked)) <= 4
 
 
 def test_versions_that_are_gone_leave_the_comparison_with_other_files(life):
     snapshot = opened(life.home).snapshot()
-    told = commits_of(snapshot, exact_replay(snapshot, life.stages["deleted"]), ["x"], nowhere)
+    told = commits_of(snapshot, exact_replay(snapshot, life.stages["deleted"]), {"x": 1.0}, nowhere).told
     assert told[0].replaced is None
     assert "rewrote" not in told[0].sentence
     assert [commit.files for commit in told] == [commit.files for commit in life.told["deleted"]]
@@ -206,7 +210,7 @@ def test_versions_that_are_gone_leave_the_comparison_with_other_files(life):
 def test_columns_without_bounds_and_unknown_ones_have_no_widths(life):
     snapshot = opened(life.home).snapshot()
     replayed = exact_replay(snapshot, life.stages["deleted"])
-    told = commits_of(snapshot, replayed, ["nowhere", "x", "x"], versions_of(opened(life.home))[0])
+    told = commits_of(snapshot, replayed, {"nowhere": 1.0, "x": 1.0}, versions_of(opened(life.home))[0]).told
     assert [each.column for each in told[0].widths] == ["x"]
 
 
@@ -240,7 +244,8 @@ def told_of(home, *, columns=("x",), excess=None):
     table = opened(home)
     snapshot = table.snapshot()
     ones = np.ones(len(snapshot.files))
-    return commits_of(snapshot, replay_of(ones, ones if excess is None else excess), columns, versions_of(table)[0])
+    replayed = replay_of(ones, ones if excess is None else excess)
+    return commits_of(snapshot, replayed, dict.fromkeys(columns, 1.0), versions_of(table)[0]).told
 
 
 def test_files_of_unknown_commits_are_one_row_without_an_id(tmp_path):
@@ -275,15 +280,69 @@ def test_more_than_fifty_commits_are_joined_by_least_excess(tmp_path):
     assert [commit.id for commit in told[:-1]] == list(range(count - 1, 10, -1)), "those with most excess, in order"
     last = told[-1]
     assert (last.id, last.files, last.kind) == (None, 11, "several")
-    assert last.sentence == "11 other commits, each with less of what is read for nothing, added 11 files"
+    assert last.sentence == "11 other commits, each with less of what is read, added 11 files"
     assert sum(commit.excess_share for commit in told) == pytest.approx(1)
     assert sum(commit.bytes for commit in told) == snapshot.files.sizes.sum()
+
+
+def spoiled_then_appended(tmp_path, appends):
+    """Ten narrow files, joined to a wide one by a compaction, and files of others behind it."""
+    home = Delta(tmp_path).make([rows(range(100 * part, 100 * part + 100)) for part in range(10)])
+    OtherDelta(home.root).optimize.compact()
+    for _ in range(appends):
+        home.append(rows([0, 450, 999]))
+    return home
+
+
+def blamed(home, read, excess):
+    """Who is to blame where the first files are read, and read for nothing, so much; `read` tells of a file by size."""
+    table = opened(home)
+    snapshot = table.snapshot()
+    found = commits_of(snapshot, replay_of(read(snapshot), excess(snapshot)), {"x": 1.0}, versions_of(table)[0])
+    assert {each.id for each in found.told if each.id is not None} == set(snapshot.files.added_by.tolist())
+    return found
+
+
+@pytest.mark.parametrize("appends", [1, 7, MOST_COMMITS - 2])
+def test_a_compaction_is_found_behind_any_number_of_appends_that_are_read_for_nothing(tmp_path, appends):
+    home = spoiled_then_appended(tmp_path, appends)
+    compacted = 10
+    small = lambda snapshot: (snapshot.files.added_by > compacted).astype(float)  # noqa: E731
+    found = blamed(home, lambda snapshot: np.where(small(snapshot) > 0, 0.01, 1.0), small)
+    assert found.culprits[0].id == found.told[0].id == found.culprits[0].since == compacted
+    assert found.culprits[0].excess_share == 0, "a large file nearly always holds a match"
+    assert f"widened x 10{TIMES}" in found.culprits[0].sentence
+
+
+def test_appends_are_blamed_together_where_each_alone_is_too_small(tmp_path):
+    home = Delta(tmp_path).make([rows(range(100 * part, 100 * part + 100)) for part in range(10)])
+    home.cluster(by=["x"], layout="linear", target_file_size=1_000, full=True)
+    last = opened(home).snapshot().version
+    for _ in range(20):
+        home.append(rows([0, 450, 999]))
+    read = lambda snapshot: np.where(snapshot.files.added_by > last, 1.0, 0.1)  # noqa: E731
+    found = blamed(home, read, lambda snapshot: np.zeros(len(snapshot.files)))
+    (culprit,) = found.culprits
+    assert (culprit.id, culprit.kind, culprit.files, culprit.since) == (None, "appends", 20, last + 1)
+    assert culprit.read_files_share == pytest.approx(20 / (20 + 0.1 * (len(opened(home).snapshot().files) - 20)))
+    assert all(each.read_files_share < 0.1 for each in found.told if each.kind == "append")
+    assert culprit.sentence.startswith("20 appends (by delta-rs 1.6.6, 20")
+    assert culprit.widths[0].times > 3
+    wide = times_text(culprit.widths[0].times)
+    assert culprit.sentence.endswith(f"UTC) added 20 files, x {wide} as wide as the others")
+    assert sum(each.files for each in found.told) == len(opened(home).snapshot().files), "they are no row of their own"
+
+
+def test_appends_without_others_to_be_held_against_are_no_culprits(tmp_path):
+    home = Delta(tmp_path).make([rows(range(100 * part, 100 * part + 100)) for part in range(10)])
+    ones = lambda snapshot: np.ones(len(snapshot.files))  # noqa: E731
+    assert blamed(home, ones, ones).culprits == ()
 
 
 def test_nothing_is_read_for_nothing(tmp_path):
     home = Delta(tmp_path).make([rows(range(100))])
     snapshot = opened(home).snapshot()
-    (commit,) = commits_of(snapshot, replay_of([0.0], [0.0]), ["x"], nowhere)
+    (commit,) = commits_of(snapshot, replay_of([0.0], [0.0]), {"x": 1.0}, nowhere).told
     assert (commit.read_share, commit.excess_share) == (0, 0)
     assert commit.sentence.endswith("added 1 file, all that the table has")
 
@@ -292,7 +351,7 @@ def test_a_table_without_files_has_no_commits_to_tell(tmp_path):
     home = Iceberg(tmp_path)
     home.catalog.create_table("db.t", rows([]).schema)
     snapshot = opened(home).snapshot()
-    assert commits_of(snapshot, replay_of([], []), ["x"], nowhere) == ()
+    assert commits_of(snapshot, replay_of([], []), {"x": 1.0}, nowhere).told == ()
 
 
 def test_a_deletion_vector_marks_files_and_widens_nothing(tmp_path):
@@ -302,7 +361,7 @@ def test_a_deletion_vector_marks_files_and_widens_nothing(tmp_path):
     log.commit({"commitInfo": {"operation": "DELETE"}}, remove("wide"), marked)
     table = open_table(str(log))
     snapshot = table.snapshot()
-    told = commits_of(snapshot, replay_of([1, 1], [1, 1]), ["x"], versions_of(table)[0])
+    told = commits_of(snapshot, replay_of([1, 1], [1, 1]), {"x": 1.0}, versions_of(table)[0]).told
     deleted = next(commit for commit in told if commit.id == 1)
     assert (deleted.kind, deleted.replaced) == ("delete", 0)
     assert width(deleted).times == pytest.approx(1)
@@ -320,7 +379,7 @@ def test_files_without_bounds_count_as_wide_as_the_column_and_are_named(tmp_path
     table = open_table(str(log))
     snapshot = table.snapshot()
     ones = np.ones(11)
-    told = commits_of(snapshot, replay_of(ones, ones), ["x"], versions_of(table)[0])
+    told = commits_of(snapshot, replay_of(ones, ones), {"x": 1.0}, versions_of(table)[0]).told
     bare = next(commit for commit in told if commit.id == 2)
     assert (width(bare).width, width(bare).before) == (1, pytest.approx(99 / 999))
     assert "(WRITE by somebody, " in bare.sentence
@@ -335,7 +394,7 @@ def test_hostile_texts_of_a_history_stay_on_one_short_line(tmp_path):
     log.commit({"commitInfo": {"operation": nasty, "engineInfo": nasty}}, add("wide", stats=ends(0, 100, column)))
     table = open_table(str(log))
     snapshot = table.snapshot()
-    told = commits_of(snapshot, replay_of([1] * 3, [1] * 3), [column], versions_of(table)[0])
+    told = commits_of(snapshot, replay_of([1] * 3, [1] * 3), {column: 1.0}, versions_of(table)[0]).told
     commit = next(commit for commit in told if commit.id == 2)
     for text in (commit.sentence, commit.operation, commit.writer):
         assert text.isprintable()

@@ -1,15 +1,11 @@
 """An audit as a value: what a table's queries read, how far that is from what they could, and who is to blame."""
 
-import math
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from zonal.display import Shown
 from zonal.picture import Picture
 from zonal.workload.query import Summary
-
-_MUCH, _WIDER, _WIDER_IN_ALL = 0.1, 2.0, 1.25
-"""From which part of what is read, times in one column, and times in the mean over columns a commit can be blamed."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +102,13 @@ class Width:
 
 @dataclass(frozen=True)
 class CommitAudit:
-    """The live files that one commit added."""
+    """The live files that one commit added, or several appends together."""
 
     id: int | None
-    """None for files of which the metadata doesn't tell who added them."""
+    """None for files of which the metadata doesn't tell who added them, and for several commits."""
     time: datetime | None
     kind: str
-    """append, compaction, delete, overwrite, zonal, unknown; several, where the smallest ones are joined."""
+    """append, compaction, delete, overwrite, zonal, unknown; appends, several of them; several, of any kind."""
     operation: str
     """As the table's log calls it."""
     writer: str
@@ -129,6 +125,10 @@ class CommitAudit:
     """Of the columns that queries filter, the one that became wider by most first."""
     sentence: str
     """What it did, for people."""
+    read_files_share: float = 0.0
+    """Its part of all files that queries read, each time counted."""
+    since: int | None = None
+    """The commit with which it began: itself, the one that had widened its files before it, or the first append."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Audit(Shown):
     worst_files: tuple[FileAudit, ...]
     worst_partitions: tuple[PartitionAudit, ...]
     commits: tuple[CommitAudit, ...]
-    """Those that cause most of the excess first."""
+    """The culprits first, then those that cause most of the excess."""
     alerts: tuple[Alert, ...]
     notes: tuple[str, ...]
     summary: Summary
@@ -202,24 +202,11 @@ class Audit(Shown):
     """Whether values that queries compare with are hidden."""
     operation: str = ""
     """What made this version, as the table's log calls it, and by whom; empty where that isn't known."""
+    culprits: tuple[CommitAudit, ...] = ()
+    """Those that did harm, the worst first: much is read of their files, which are wider where queries filter."""
     picture: Picture | None = field(default=None, repr=False)
 
     @property
     def culprit(self) -> CommitAudit | None:
-        """Return the commit that did most harm: much is read of its files, which became wider where queries filter.
-
-        A commit that widened one column and narrowed another, which queries filter as much, did none.
-        """
-        found = [(each.read_share * self._harm(each), each) for each in self.commits if each.read_share >= _MUCH]
-        harm, worst = max(found, key=lambda pair: pair[0], default=(0.0, None))
-        return worst if harm > 0 else None
-
-    def _harm(self, commit: CommitAudit) -> float:
-        """Return by how much a commit's files became wider, as a logarithm, in the mean over what queries filter."""
-        weights = {column.column: column.weight for column in self.columns if not column.partitions}
-        known = [(weights.get(each.column, 0.0), each.times) for each in commit.widths]
-        wider = [(weight, times) for weight, times in known if weight > 0 and times is not None]
-        if max((times for _, times in wider), default=0.0) < _WIDER:
-            return 0.0
-        mean = sum(weight * math.log(max(times, 1e-6)) for weight, times in wider) / sum(weight for weight, _ in wider)
-        return mean if mean >= math.log(_WIDER_IN_ALL) else 0.0
+        """Return the worst one, if there is one."""
+        return self.culprits[0] if self.culprits else None

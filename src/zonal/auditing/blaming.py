@@ -1,5 +1,6 @@
 """What a commit did to a table's order, in a sentence."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timezone
 
@@ -40,12 +41,26 @@ def sentence_of(deed: Deed) -> str:
     """Say what a commit did: which columns it widened, or what it added."""
     if deed.origin is not None:
         name, commit = deed.origin
-        return f"{_subject(deed)} rewrote files that {_named(name, commit)} had widened: {_listed(_wider(deed))}"
+        return (
+            f"{_subject(deed)} rewrote files that {_named(name, commit)} had widened: {_listed(_wider(_changed(deed)))}"
+        )
     without = f" without bounds of {_listed([plain(name, 60) for name in deed.unbounded])}" if deed.unbounded else ""
     if deed.against_replaced:
         where = f", with the delete of {deed.deleted_by} right before it," if deed.deleted_by else ""
         return f"{_subject(deed)}{where} {_change(deed)}{without and f', and wrote files{without}'}"
     return f"{_subject(deed)} added {_count(deed.files)}{without}{_beside(deed)}"
+
+
+def appends_sentence(commits: Sequence[Commit], files: int, widths: Sequence[Width]) -> str:
+    """Say what several appends, in the order of time, added beside the table's other files."""
+    writers = {writer_of(commit) for commit in commits}
+    by = f"by {plain(min(writers), 60)}" if len(writers) == 1 and "" not in writers else ""
+    times = [f"{commit.time.astimezone(timezone.utc):%Y-%m-%d %H:%M}" for commit in commits if commit.time is not None]
+    when = f"{' to '.join(dict.fromkeys([times[0], times[-1]]))} UTC" if times else ""
+    told = ", ".join(part for part in (by, when) if part)
+    wider = _wider([(each.column, each.times) for each in widths if each.times is not None])
+    beside = f", {_listed(wider)} as wide as the others" if wider else ""
+    return f"{len(commits):,} appends{f' ({told})' if told else ''} added {_count(files)}{beside}"
 
 
 def _subject(deed: Deed) -> str:
@@ -67,7 +82,7 @@ def _named(name: str, commit: Commit) -> str:
 def _change(deed: Deed) -> str:
     parts = [
         f"{verb} {_listed(columns)}"
-        for verb, columns in (("widened", _wider(deed)), ("narrowed", _narrower(deed)))
+        for verb, columns in (("widened", _wider(_changed(deed))), ("narrowed", _narrower(_changed(deed))))
         if columns
     ]
     if parts:
@@ -81,17 +96,21 @@ def _change(deed: Deed) -> str:
 def _beside(deed: Deed) -> str:
     if not deed.others:
         return ", all that the table has"
-    wider = _wider(deed)
+    wider = _wider(_changed(deed))
     return f", {_listed(wider)} as wide as the others" if wider else ""
 
 
-def _wider(deed: Deed) -> list[str]:
+_Changes = Sequence[tuple[str, float]]
+"""Columns, and how many times wider files became in them."""
+
+
+def _wider(changed: _Changes) -> list[str]:
     """Name the columns that became clearly wider, by most first."""
-    return [f"{plain(name, 60)} {times_text(times)}" for name, times in _changed(deed) if times >= _CLEARLY]
+    return [f"{plain(name, 60)} {times_text(times)}" for name, times in changed if times >= _CLEARLY]
 
 
-def _narrower(deed: Deed) -> list[str]:
-    narrow = sorted((times, name) for name, times in _changed(deed) if 0 < times <= 1 / _CLEARLY)
+def _narrower(changed: _Changes) -> list[str]:
+    narrow = sorted((times, name) for name, times in changed if 0 < times <= 1 / _CLEARLY)
     return [f"{plain(name, 60)} to 1/{times_text(1 / times).removesuffix(TIMES)}" for times, name in narrow]
 
 

@@ -1,21 +1,23 @@
-"""Which commits added the files that are read for nothing, and whether they made files wider.
+"""Which commits added the files that queries read, whether they made them wider, and who is to blame.
 
 A commit is held against the files that it replaced, as the versions around it tell them, or against the table's other
 files where it replaced none. Older versions are read for the few commits that matter most.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from zonal.auditing.audit import CommitAudit, Width
 from zonal.auditing.authors import kind_of, plain, writer_of
-from zonal.auditing.blaming import Deed, sentence_of
+from zonal.auditing.blaming import Deed, appends_sentence, sentence_of
+from zonal.auditing.culprits import culprits_of
 from zonal.auditing.replaced import At, Replaced, replaced_by
 from zonal.auditing.replay import Replay
-from zonal.auditing.widths import Measured, Total, joined, mean_width, measured, total_width
-from zonal.files import UNKNOWN, Bounds, Commit, Files, Ints, LazyBounds, Snapshot
+from zonal.auditing.widths import Widths
+from zonal.files import UNKNOWN, Commit, Ints, Snapshot
 
 MOST_COMMITS = 50
 """Commits that are told one by one."""
@@ -29,6 +31,16 @@ WIDER = 2.0
 """Times by which files must have become wider to be called so."""
 
 
+@dataclass(frozen=True)
+class Commits:
+    """What a table's commits did."""
+
+    told: tuple[CommitAudit, ...] = ()
+    """The culprits first, then those that cause most of what is read for nothing."""
+    culprits: tuple[CommitAudit, ...] = ()
+    """The worst first; several appends may be one of them."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Group:
     """The live files that one commit added."""
@@ -39,24 +51,35 @@ class _Group:
     files: Ints
     bytes: int
     read: float
+    read_files: float
     excess: float
 
+    @property
+    def part(self) -> float:
+        """Return how much it matters."""
+        return max(self.read, self.read_files, self.excess)
 
-def commits_of(snapshot: Snapshot, replayed: Replay, columns: Sequence[str], at: At) -> tuple[CommitAudit, ...]:
-    """Tell what each commit's live files cost, those that cause most of what is read for nothing first.
 
-    `columns` are those that queries filter, and `at` returns a version of the table, or None where it is gone; it is
-    asked for the versions around the first commits only, and not for more than 16 in all. Of more than 50 commits,
-    those with the least excess are joined in the last row.
+def commits_of(snapshot: Snapshot, replayed: Replay, weights: Mapping[str, float], at: At) -> Commits:
+    """Tell what each commit's live files cost, and who made them so.
+
+    `weights` are the queries' by the columns that they filter, and `at` returns a version of the table, or None where
+    it is gone; it is asked for the versions around the few commits that matter most, and not for more than 16 in all.
+    Of more than 50 commits, those that matter least are joined in the last row.
     """
-    groups = _groups(snapshot, replayed)
+    groups = sorted(_groups(snapshot, replayed), key=lambda group: (-group.part, -group.excess))
     shown = groups if len(groups) <= MOST_COMMITS else groups[: MOST_COMMITS - 1]
-    widths, past = _Widths(snapshot, columns), _Past(at)
+    widths, past = Widths(snapshot, list(weights)), _Past(at)
     found = [
         _audited(group, snapshot, widths, past if number < LOOKED_AT else None) for number, group in enumerate(shown)
     ]
+    appends = _appends(groups, found, snapshot, widths)
+    culprits = culprits_of(found, appends, weights)
+    found.sort(key=lambda each: (-each.excess_share, -each.read_share, -each.bytes, each.id or 0))
+    innocent = [each for each in found if each not in culprits]
     rest = groups[len(shown) :]
-    return (*found, *([_joined(rest)] if rest else []))
+    told = (*(each for each in culprits if each in found), *innocent, *([_joined(rest)] if rest else []))
+    return Commits(told, culprits)
 
 
 class _Past:
@@ -81,7 +104,8 @@ class _Past:
 def _groups(snapshot: Snapshot, replayed: Replay) -> list[_Group]:
     files = snapshot.files
     sizes = files.sizes.astype(np.float64)
-    read, excess = _parts(sizes * replayed.read), _parts(sizes * replayed.excess)
+    read, read_files = _parts(sizes * replayed.read), _parts(replayed.read)
+    excess = _parts(sizes * replayed.excess)
     order = np.argsort(files.added_by, kind="stable")
     starts = np.flatnonzero(np.diff(files.added_by[order], prepend=np.iinfo(np.int64).min))
     found = []
@@ -93,10 +117,11 @@ def _groups(snapshot: Snapshot, replayed: Replay) -> list[_Group]:
             files=np.sort(chosen),
             bytes=int(files.sizes[chosen].sum()),
             read=float(read[chosen].sum()),
+            read_files=float(read_files[chosen].sum()),
             excess=float(excess[chosen].sum()),
         )
         found.append(group)
-    return sorted(found, key=lambda group: (-group.excess, -group.read, -group.bytes, group.id or 0))
+    return found
 
 
 def _parts(amounts: "np.typing.NDArray[np.float64]") -> "np.typing.NDArray[np.float64]":
@@ -104,7 +129,7 @@ def _parts(amounts: "np.typing.NDArray[np.float64]") -> "np.typing.NDArray[np.fl
     return amounts / total if total > 0 else np.zeros(len(amounts))
 
 
-def _audited(group: _Group, snapshot: Snapshot, widths: "_Widths", at: At | None) -> CommitAudit:
+def _audited(group: _Group, snapshot: Snapshot, widths: Widths, at: At | None) -> CommitAudit:
     commit, name = group.commit, "version" if snapshot.format == "delta" else "snapshot"
     before = None
     if commit is not None and at is not None:
@@ -142,7 +167,48 @@ def _audited(group: _Group, snapshot: Snapshot, widths: "_Widths", at: At | None
         replaced=deed.replaced,
         widths=deed.widths,
         sentence=sentence_of(deed),
+        read_files_share=group.read_files,
+        since=group.id if origin is None else origin.commit.id,
     )
+
+
+def _appends(
+    groups: Sequence[_Group], told: Sequence[CommitAudit], snapshot: Snapshot, widths: Widths
+) -> CommitAudit | None:
+    """Take all appends together, for each of many may be too small to be blamed; None where there are none or one."""
+    replacing = {each.id for each in told if each.kind != "append"}
+    found = [
+        (group.commit, group)
+        for group in groups
+        if group.commit is not None and group.id not in replacing and kind_of(group.commit, snapshot.format) == "append"
+    ]
+    if len(found) < 2:
+        return None
+    commits = sorted((commit for commit, _ in found), key=lambda commit: (_moment(commit), commit.id))
+    files = np.sort(np.concatenate([group.files for _, group in found]))
+    wide = widths.among(files)
+    operations = {plain(commit.operation) for commit in commits}
+    writers = {writer_of(commit) for commit in commits}
+    return CommitAudit(
+        id=None,
+        time=commits[-1].time,
+        kind="appends",
+        operation=operations.pop() if len(operations) == 1 else "",
+        writer=writers.pop() if len(writers) == 1 else "",
+        files=len(files),
+        bytes=sum(group.bytes for _, group in found),
+        read_share=sum(group.read for _, group in found),
+        excess_share=sum(group.excess for _, group in found),
+        replaced=0,
+        widths=wide,
+        sentence=appends_sentence(commits, len(files), wide),
+        read_files_share=sum(group.read_files for _, group in found),
+        since=commits[0].id,
+    )
+
+
+def _moment(commit: Commit) -> float:
+    return -math.inf if commit.time is None else commit.time.timestamp()
 
 
 def _joined(groups: Sequence[_Group]) -> CommitAudit:
@@ -159,75 +225,9 @@ def _joined(groups: Sequence[_Group]) -> CommitAudit:
         excess_share=sum(group.excess for group in groups),
         replaced=None,
         widths=(),
-        sentence=f"{len(groups):,} other commits, each with less of what is read for nothing, added {files:,} files",
+        sentence=f"{len(groups):,} other commits, each with less of what is read, added {files:,} files",
+        read_files_share=sum(group.read_files for group in groups),
     )
-
-
-# --- how wide --------------------------------------------------------------------------------------------------------
-
-
-class _Widths:
-    """The filtered columns of which files have bounds, with every file's width in them."""
-
-    def __init__(self, snapshot: Snapshot, columns: Sequence[str]) -> None:
-        self._files = snapshot.files
-        bounds = snapshot.files.bounds
-        if isinstance(bounds, LazyBounds):
-            bounds.load(columns)
-        self._bounds: dict[str, Bounds] = {}
-        self._own: dict[str, Measured] = {}
-        self._totals: dict[str, Total] = {}
-        for name in dict.fromkeys(columns):
-            own = measured(bounds[name], snapshot.files.rows) if name in bounds and len(snapshot.files) else None
-            if own is not None:
-                self._bounds[name], self._own[name] = bounds[name], own
-                self._totals[name] = total_width(own.widths, snapshot.files.sizes)
-
-    def among(self, files: Ints) -> tuple[Width, ...]:
-        """Hold files against all the others."""
-        found = []
-        for name, own in self._own.items():
-            mine = total_width(own.widths[files], self._files.sizes[files])
-            if mine.mean is not None:
-                found.append(Width(name, mine.mean, self._totals[name].without(mine).mean))
-        return _sorted(found)
-
-    def unbounded(self, files: Ints) -> tuple[str, ...]:
-        """Return the columns of which none of these files has bounds."""
-        chosen = {name: bounds.take(files) for name, bounds in self._bounds.items()}
-        return tuple(
-            name
-            for name, bounds in chosen.items()
-            if bounds.lower.null_count == bounds.upper.null_count == len(files)
-            and not np.isnan(self._own[name].widths[files]).all()
-        )
-
-    def since(self, files: Files, chosen: Ints, before: Replaced) -> tuple[Width, ...]:
-        """Hold some of `files` against those that they replaced, on the line of the column as it is now."""
-        return _sorted(self._since(files, chosen, before))
-
-    def _since(self, files: Files, chosen: Ints, before: Replaced) -> Iterator[Width]:
-        older = None if before.version is None else before.version.files
-        if older is not None and isinstance(older.bounds, LazyBounds):
-            older.bounds.load(self._bounds)
-        for name, now in self._bounds.items():
-            mine, theirs = files.bounds.get(name), None if older is None else older.bounds.get(name)
-            if older is None or mine is None or theirs is None:
-                continue
-            ends = self._own[name].ends
-            parts = [mine.take(chosen), theirs.take(before.files), now.take(ends)]
-            if len({part.lower.type for part in parts}) > 1:
-                continue  # the column had a type whose bounds today's can't hold
-            rows = np.concatenate([files.rows[chosen], older.rows[before.files], self._files.rows[ends]])
-            found = measured(joined(parts), rows)
-            width = None if found is None else mean_width(found.widths[: len(chosen)], files.sizes[chosen])
-            if found is not None and width is not None:
-                past = mean_width(found.widths[len(chosen) : -len(ends)], older.sizes[before.files])
-                yield Width(name, width, past)
-
-
-def _sorted(widths: "Sequence[Width] | Iterator[Width]") -> tuple[Width, ...]:
-    return tuple(sorted(widths, key=lambda each: (-(each.times or 0.0), -each.width)))
 
 
 def _is_wider(widths: Sequence[Width]) -> bool:
@@ -244,7 +244,7 @@ class _Origin:
     """Of the files that queries read today, against those that this commit replaced."""
 
 
-def _origin(before: Replaced, snapshot: Snapshot, widths: _Widths, at: At, files: Ints) -> _Origin | None:
+def _origin(before: Replaced, snapshot: Snapshot, widths: Widths, at: At, files: Ints) -> _Origin | None:
     """Follow files that a commit rewrote as wide as they were to the commit that made them wide, if there is one."""
     for _ in range(STEPS_BACK):
         version = before.version

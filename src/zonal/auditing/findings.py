@@ -12,13 +12,13 @@ from zonal.auditing.audit import (
     Alert,
     Audit,
     ColumnAudit,
-    CommitAudit,
     FileAudit,
     Fresh,
     PartitionAudit,
     QueryAudit,
 )
 from zonal.auditing.authors import writer_of
+from zonal.auditing.commits import Commits
 from zonal.auditing.profit import hindrance_of, is_hopeless
 from zonal.auditing.replay import Replay
 from zonal.files import UNKNOWN, Bounds, Ints, Snapshot
@@ -75,7 +75,7 @@ def findings(
     seen: Seen,
     told: Circumstances,
     *,
-    commits: tuple[CommitAudit, ...] = (),
+    commits: Commits | None = None,
     alerts: tuple[Alert, ...] = (),
 ) -> Audit:
     """Put an audit together."""
@@ -113,7 +113,8 @@ def findings(
         asked=_queries(snapshot, asked, replayed, seen, hide=told.hidden),
         worst_files=_worst_files(snapshot, replayed),
         worst_partitions=_worst_partitions(snapshot, replayed),
-        commits=commits,
+        commits=() if commits is None else commits.told,
+        culprits=() if commits is None else commits.culprits,
         alerts=alerts,
         notes=told.notes,
         summary=replace(told.summary, examples=()) if told.hidden else told.summary,

@@ -1,6 +1,6 @@
 """How wide files are in a column, as a part of the column's whole range: what tells a compaction that mixed them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.files import Bounds, Ints
+from zonal.auditing.audit import Width
+from zonal.auditing.replaced import Replaced
+from zonal.files import Bounds, Files, Ints, LazyBounds, Snapshot
 from zonal.line import Floats64, line_of
 from zonal.skipping import ColumnIndex
 
@@ -97,3 +99,67 @@ def joined(parts: Sequence[Bounds]) -> Bounds:
         np.concatenate([part.nulls for part in parts]),
         np.concatenate([part.nans for part in parts]),
     )
+
+
+class Widths:
+    """The filtered columns of which files have bounds, with every file's width in them."""
+
+    def __init__(self, snapshot: Snapshot, columns: Sequence[str]) -> None:
+        self._files = snapshot.files
+        bounds = snapshot.files.bounds
+        if isinstance(bounds, LazyBounds):
+            bounds.load(columns)
+        self._bounds: dict[str, Bounds] = {}
+        self._own: dict[str, Measured] = {}
+        self._totals: dict[str, Total] = {}
+        for name in dict.fromkeys(columns):
+            own = measured(bounds[name], snapshot.files.rows) if name in bounds and len(snapshot.files) else None
+            if own is not None:
+                self._bounds[name], self._own[name] = bounds[name], own
+                self._totals[name] = total_width(own.widths, snapshot.files.sizes)
+
+    def among(self, files: Ints) -> tuple[Width, ...]:
+        """Hold files against all the others."""
+        found = []
+        for name, own in self._own.items():
+            mine = total_width(own.widths[files], self._files.sizes[files])
+            if mine.mean is not None:
+                found.append(Width(name, mine.mean, self._totals[name].without(mine).mean))
+        return _sorted(found)
+
+    def unbounded(self, files: Ints) -> tuple[str, ...]:
+        """Return the columns of which none of these files has bounds."""
+        chosen = {name: bounds.take(files) for name, bounds in self._bounds.items()}
+        return tuple(
+            name
+            for name, bounds in chosen.items()
+            if bounds.lower.null_count == bounds.upper.null_count == len(files)
+            and not np.isnan(self._own[name].widths[files]).all()
+        )
+
+    def since(self, files: Files, chosen: Ints, before: Replaced) -> tuple[Width, ...]:
+        """Hold some of `files` against those that they replaced, on the line of the column as it is now."""
+        return _sorted(self._since(files, chosen, before))
+
+    def _since(self, files: Files, chosen: Ints, before: Replaced) -> Iterator[Width]:
+        older = None if before.version is None else before.version.files
+        if older is not None and isinstance(older.bounds, LazyBounds):
+            older.bounds.load(self._bounds)
+        for name, now in self._bounds.items():
+            mine, theirs = files.bounds.get(name), None if older is None else older.bounds.get(name)
+            if older is None or mine is None or theirs is None:
+                continue
+            ends = self._own[name].ends
+            parts = [mine.take(chosen), theirs.take(before.files), now.take(ends)]
+            if len({part.lower.type for part in parts}) > 1:
+                continue  # the column had a type whose bounds today's can't hold
+            rows = np.concatenate([files.rows[chosen], older.rows[before.files], self._files.rows[ends]])
+            found = measured(joined(parts), rows)
+            width = None if found is None else mean_width(found.widths[: len(chosen)], files.sizes[chosen])
+            if found is not None and width is not None:
+                past = mean_width(found.widths[len(chosen) : -len(ends)], older.sizes[before.files])
+                yield Width(name, width, past)
+
+
+def _sorted(widths: Iterable[Width]) -> tuple[Width, ...]:
+    return tuple(sorted(widths, key=lambda each: (-(each.times or 0.0), -each.width)))

@@ -21,8 +21,11 @@ def verdict(found: Audit) -> list[str]:
         return ["No query has a filter that statistics could use: no layout can help."]
     if not found.alerts:
         return [f"Queries read {share_text(found.ratio)} of the files in the partitions that might match: no alert."]
-    told = [f"Alert: {clipped(alert.text)}" for alert in found.alerts]
-    return told if found.culprit is None else [*told, f"Most likely because {clipped(found.culprit.sentence, 600)}."]
+    because = ("Most likely because", *["And because"] * len(found.culprits))
+    return [
+        *(f"Alert: {clipped(alert.text)}" for alert in found.alerts),
+        *(f"{why} {clipped(each.sentence, 600)}." for why, each in zip(because, found.culprits, strict=False)),
+    ]
 
 
 def print_audit(console: Console, found: Audit) -> None:
@@ -111,7 +114,9 @@ def _commits(commits: Sequence[CommitAudit]) -> Table:
 def commit_text(commit: CommitAudit) -> str:
     """Name a commit."""
     if commit.id is None:
-        return "other commits" if commit.kind == "several" else "commits that the history doesn't tell"
+        return {"several": "other commits", "appends": "appends"}.get(
+            commit.kind, "commits that the history doesn't tell"
+        )
     by = f" by {commit.writer}" if commit.writer else ""
     return f"{commit.id}: {commit.operation}{by}"
 

@@ -1,4 +1,4 @@
-"""Charts of an audit: the trend with its limit, the commits that cause what is read for nothing, and the queries."""
+"""Charts of an audit: the trend with its limit, the commits whose files are read, and the queries."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -98,30 +98,36 @@ def _trend_row(point: AuditRecord) -> Row:
 
 
 def commits_chart(audit: Audit) -> Chart | None:
-    """Draw the part of each commit in what is read for nothing; None where there is none to tell from others."""
-    found = [each for each in audit.commits if each.excess_share > 0][:_MOST_BARS]
+    """Draw the part of each commit in what is read; None where there is none to tell from others."""
+    found = sorted((each for each in audit.commits if each.read_share > 0), key=lambda each: -each.read_share)
+    found = found[:_MOST_BARS]
     if len(found) < 2 and audit.culprit is None:
         return None
     data = {
         "kind": "bars",
         "labels": [shown(_short(each), 24) for each in found],
-        "values": [each.excess_share for each in found],
-        "said_values": [share_text(each.excess_share) for each in found],
-        "marked": [each is audit.culprit for each in found],
+        "values": [each.read_share for each in found],
+        "said_values": [share_text(each.read_share) for each in found],
+        "marked": [_is_culprit(each, audit) for each in found],
         "texts": [shown(each.sentence, 400) for each in found],
     }
     caption = (
-        "A file is read for nothing where a query's box meets its bounds, but no row in it matches; estimated from "
-        "bounds and row counts. A commit that widens files makes many queries read them."
+        "A commit that widens files makes many queries read them. Some are read for nothing: a query's box meets their "
+        "bounds, but no row in them matches; estimated from bounds and row counts."
     )
     return Chart(
         id="commits",
-        label="commits, those that cause most first",
-        caption=element("p", text(caption + (" Red: the commit that most likely did it." if audit.culprit else ""))),
+        label="commits, those whose files are read most first",
+        caption=element("p", text(caption + (" Red: what most likely did it." if audit.culprit else ""))),
         data=data,
         numbers=_commit_table(audit),
-        plots=[("Part of each commit's files in it", "")],
+        plots=[("Part of each commit's files in the bytes that queries read", "")],
     )
+
+
+def _is_culprit(commit: CommitAudit, audit: Audit) -> bool:
+    """Tell whether a commit, or all appends of which it is one, did harm."""
+    return any(each is commit or (each.kind == "appends" and commit.kind == "append") for each in audit.culprits)
 
 
 def _short(commit: CommitAudit) -> str:
@@ -147,7 +153,7 @@ def _commit_table(audit: Audit) -> Html:
                 text(share_text(each.excess_share)),
                 text(_widths(each)),
             ],
-            each is audit.culprit,
+            _is_culprit(each, audit),
         )
         for each in audit.commits
     ]  # fmt: skip

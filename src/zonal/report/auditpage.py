@@ -65,7 +65,7 @@ def audit_page(
         _tiles(audit),
         described((text(label), text(fact, _LONG)) for label, fact in audit_facts(audit) if label not in _LARGE),
         charted("Trend", trend),
-        charted("Which commits cause what is read for nothing", blamed),
+        charted("Whose files are read", blamed),
         charted("The files", files),
         charted("What each query reads", asked),
         _queries(audit),

@@ -280,7 +280,7 @@ def _audit(audit: Audit) -> Iterator[Html]:
         ),
     )
     yield _table(
-        "Commits, those that cause most of what is read for nothing first.",
+        "Commits, those that did harm first, then those that cause most of what is read for nothing.",
         ("files added by", "files", "of what is read", "of that for nothing"),
         audit.commits,
         lambda each: _row(

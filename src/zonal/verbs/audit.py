@@ -8,8 +8,8 @@ from datetime import timezone as zones
 from types import MappingProxyType
 
 from zonal.advising.asked import filter_weights
-from zonal.auditing.audit import Alert, Audit, CommitAudit
-from zonal.auditing.commits import commits_of
+from zonal.auditing.audit import Alert, Audit
+from zonal.auditing.commits import Commits, commits_of
 from zonal.auditing.drift import Limits, alerts_of
 from zonal.auditing.findings import Circumstances, Seen, findings, ratio_of
 from zonal.auditing.naming import named_as
@@ -176,22 +176,24 @@ class Auditor:
         began = time.monotonic()
         case = Case(table, snapshot, self.workload, self.timezone, self.how, self.tell)
         seen = case.look() if look else Seen()
-        commits = self._commits(snapshot, case) if blame else ()
+        commits = self._commits(snapshot, case) if blame else Commits()
         alerts = self._alerts(case, past)
         told = Circumstances(
             datetime.now(zones.utc), self.workload.summary, self.how.seed, self.how.hide_literals, tuple(case.notes)
         )
         found = findings(snapshot, case.asked, case.replayed, seen, told, commits=commits, alerts=alerts)
-        drawn = self._picture(snapshot, case, commits) if self.how.picture else None
+        drawn = self._picture(snapshot, case, found) if self.how.picture else None
         return replace(found, seconds=time.monotonic() - began, picture=drawn)
 
     def _alerts(self, case: Case, past: Sequence[float]) -> tuple[Alert, ...]:
         return alerts_of(ratio_of(case.replayed, case.asked), past, self.how.limits)
 
-    def _commits(self, snapshot: Snapshot, case: Case) -> tuple[CommitAudit, ...]:
+    def _commits(self, snapshot: Snapshot, case: Case) -> Commits:
         if not snapshot.commits:
-            return ()
-        return commits_of(snapshot, case.replayed, list(filter_weights(case.asked)[0]), self._version)
+            return Commits()
+        parted = snapshot.files.partition_bounds.keys() - case.replayed.skipped.keys()
+        weights = {name: weight for name, weight in filter_weights(case.asked)[0].items() if name not in parted}
+        return commits_of(snapshot, case.replayed, weights, self._version)
 
     def _version(self, version: int) -> Snapshot | None:
         """Return a version as it was; None where its metadata is gone."""
@@ -200,10 +202,11 @@ class Auditor:
         except TableError:
             return None
 
-    def _picture(self, snapshot: Snapshot, case: Case, commits: Sequence[CommitAudit]) -> Picture | None:
-        """Draw the table, and beside it the version before the commit that did most harm, where that is known."""
-        worst = next((commit.id for commit in commits if commit.replaced), None)
-        before = None if worst is None else self._before(snapshot, worst)
+    def _picture(self, snapshot: Snapshot, case: Case, found: Audit) -> Picture | None:
+        """Draw the table, and beside it the version from before the worst commit, where that is known."""
+        replacing = [each for each in found.commits if each.replaced]
+        worst = next(iter([*found.culprits, *replacing]), None)
+        before = None if worst is None or worst.since is None else self._before(snapshot, worst.since)
         keys = () if snapshot.layout is None else snapshot.layout.columns
         return compared(before or snapshot, snapshot, keys, case.asked, hide=self.how.hide_literals)
 
