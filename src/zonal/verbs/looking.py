@@ -22,7 +22,7 @@ from zonal.rows import take_rows
 from zonal.sampling import OVERHEAD, look
 from zonal.simulate.trial import Rows, Shares
 from zonal.skipping import Index, Mask, comparable_values
-from zonal.tables.table import Readable, Table, is_rewritable
+from zonal.tables.table import Readable, Table, is_rewritable, is_versioned
 from zonal.verbs.rewriting import new_run
 from zonal.words import family_of
 from zonal.worker.reader import Reader
@@ -233,7 +233,8 @@ def _writing(table: Readable, snapshot: Snapshot, scan: Scan, layout: Layout) ->
     """Return how the table's files are written; how files usually are, where zonal can't write them."""
     if is_rewritable(table) and not snapshot.blockers:
         try:
-            return table.writing(snapshot, layout=layout, run=new_run())
+            is_pinned = is_versioned(table) and table.pinned
+            return (table.newest() if is_pinned else table).writing(snapshot, layout=layout, run=new_run())
         except ZonalError:
-            pass  # a table that is opened at a version, say: its rows weigh the same
+            pass  # one that nothing can be committed to, say: its rows weigh about the same
     return Writing(folder="", storage=scan.storage, schema=scan.reading.schema)
