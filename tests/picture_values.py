@@ -9,6 +9,7 @@ import pyarrow as pa
 from zonal.auditing.audit import (
     Alert,
     Audit,
+    Before,
     ColumnAudit,
     CommitAudit,
     FileAudit,
@@ -204,6 +205,7 @@ def audit(files=400, asked=60, names=(), *, alert=True):
     before = clustered(files, schema, version=12)
     picture = picture_of([("before version 14", before), ("now", table)], schema.names, questions(schema, asked))
     asked_of = tuple(_asked(question, number, files) for number, question in enumerate(picture.questions))
+    worse = sum(each.byte_share > each.before_share + 0.001 for each in asked_of)
     spoiled = CommitAudit(
         14, NOON - timedelta(hours=22), "compaction", "OPTIMIZE", "delta-rs", files // 8, (files // 8) * (64 << 20),
         0.58, 0.83, files // 8, (Width(schema.names[1], 0.97, 0.017), Width(schema.names[0], 0.05, 0.05)),
@@ -240,7 +242,7 @@ def audit(files=400, asked=60, names=(), *, alert=True):
         ),
         commits=(spoiled, *others), culprits=(spoiled,), alerts=(Alert("ratio", 0.412, 0.3, text),) if alert else (),
         notes=("Predicted from a sample of 100,000 rows.",), summary=Summary(1200, 1180, 900, 20, 280, 12),
-        seed=0, seconds=1.7, picture=picture,
+        seed=0, seconds=1.7, picture=picture, before=Before(12, 0.031, worse),
     )  # fmt: skip
 
 
@@ -249,7 +251,7 @@ def _asked(question, number, files):
     read, inside = question.files[-1], min(files, question.files[-1] * 3)
     return QueryAudit(
         question.text, f"queries.sql:{number + 1}", 3 + number % 5, question.weight / 5, read, read * size, inside,
-        inside * size, share, share, 1 / 3, None, share / 40, share * 0.4, 2.0, 2.0 * size,
+        inside * size, share, share, 1 / 3, None, share / 40, share * 0.4, question.shares[0], 2.0, 2.0 * size,
         "a function hides the column" if number == 5 else "", "Compare the column itself." if number == 5 else "",
     )  # fmt: skip
 

@@ -85,6 +85,28 @@ def test_the_compaction_is_blamed_with_its_commit_and_the_column(life):
     assert str(found.culprit.id) in found.culprit.sentence
 
 
+@pytest.mark.parametrize("stage", ["compacted", "deleted"])
+def test_queries_are_held_against_the_version_from_before_the_compaction(life, stage):
+    """A delete that rewrote the wide files is traced back, so that the version before it is no measure."""
+    found, good, bad = at(life, stage), life.stages["appended"], life.stages[stage]
+    assert found.before.version == good.version
+    assert found.before.byte_share == pytest.approx(good.byte_share())
+    shares = {each.source: (each.before_share, each.byte_share) for each in found.asked}
+    line, worse = 1, 0
+    for asked in (*QUERIES, HOPELESS):
+        before, now = (sum(file.size for file in each.read(asked)) / each.bytes for each in (good, bad))
+        assert shares[f"queries.sql:{line}"] == pytest.approx((before, now))
+        line, worse = line + asked.count, worse + (now > before + 0.001)
+    assert found.before.worse == worse > 0
+
+
+def test_without_a_culprit_there_is_no_version_to_be_held_against(life):
+    found = at(life, "clustered", picture=True)
+    assert found.before is None
+    assert all(each.before_share is None for each in found.asked)
+    assert [drawing.version for drawing in found.picture.drawings] == [life.stages["written"].version, found.version]
+
+
 def test_nobody_is_blamed_right_after_clustering(life):
     found = at(life, "clustered")
     assert not found.alerts
@@ -115,6 +137,13 @@ def test_a_look_tells_what_matches_and_what_a_fresh_layout_brings(life):
     assert found.fresh.gain == pytest.approx(1 - found.fresh.byte_share / found.byte_share)
     assert all(each.selectivity <= each.byte_share + 0.02 for each in found.asked)
     assert found.row_group_share <= found.byte_share + 1e-9
+
+
+def test_a_version_by_number_is_predicted_as_the_newest_is(life):
+    """How files are written, compressed above all, decides how many of them a layout is cut into."""
+    newest, pinned = asked_of(life, look=True), at(life, "deleted", look=True)
+    assert pinned.fresh == newest.fresh
+    assert [each.fresh_share for each in pinned.asked] == [each.fresh_share for each in newest.asked]
 
 
 def _matching(rows, asked):

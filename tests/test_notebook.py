@@ -86,7 +86,7 @@ def plan(name="plain"):
 
 
 def audit(name="plain"):
-    query = QueryAudit(name, name, 3, 0.5, 4, 500, 8, 1000, 0.5, 0.5, 0.5, None, 0.01, 0.1, 1.0, 99.0, name, name)
+    query = QueryAudit(name, name, 3, 0.5, 4, 500, 8, 1000, 0.5, 0.5, 0.5, None, 0.01, 0.1, 0.02, 1.0, 99.0, name, name)
     commit = CommitAudit(
         12, WHEN, "compaction", name, name, 4, 500, 0.5, 0.9, 3, (Width(name, 0.9, 0.1),), f"{name} widened it 9 times"
     )

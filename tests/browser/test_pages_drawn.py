@@ -251,7 +251,7 @@ def test_numbers_on_the_page_are_those_of_the_json(open_page):
     bars = page.drawn("reads")["traces"][0]["y"]
     assert bars == pytest.approx(sorted((each["byte_share"] for each in told["asked"]), reverse=True), abs=1e-6)
     blamed = page.drawn("commits")["traces"][0]["x"]
-    assert blamed == pytest.approx([each["excess_share"] for each in told["commits"]])
+    assert blamed == pytest.approx(sorted((each["read_share"] for each in told["commits"]), reverse=True))
     cells = page.tab.locator("figure[data-chart=commits] details tbody tr td:nth-child(6)").all_text_contents()
     assert cells == [share_text(each["excess_share"]) for each in told["commits"]]
 
@@ -268,6 +268,21 @@ def test_regressions_are_marked_and_told(open_page):
     assert page.said("reads")[0].startswith(f"{len(lost)} quer")
     page.tab.locator("figure[data-chart=reads] summary").click()
     assert page.tab.locator("figure[data-chart=reads] .bad-text").count() == len(lost)
+
+
+def test_an_audit_marks_queries_that_read_more_than_before_the_culprit(open_page):
+    found = made.audit(80, 20)
+    page = open_page(audit_page(found))
+    asked = sorted(found.asked, key=lambda each: -each.byte_share)
+    lost = [at for at, each in enumerate(asked) if each.byte_share > each.before_share + 0.001]
+    assert 0 < len(lost) == found.before.worse
+    traces = {trace["name"]: trace["y"] for trace in page.drawn("reads")["traces"]}
+    assert traces["version 12, before that"] == pytest.approx([each.before_share for each in asked], abs=1e-6)
+    assert [at for at, value in enumerate(traces["reads more than before"]) if value is not None] == lost
+    assert page.said("reads")[0].startswith(f"{len(lost)} quer")
+    color = page.drawn("commits")["traces"][0]["marker"]["color"]
+    assert color[0] != color[1], "the culprit stands out"
+    assert len(page.drawn("depths")["traces"]) == 2, "depths before and now"
 
 
 def test_charts_follow_the_color_scheme(open_page):

@@ -33,6 +33,8 @@ class QueryAudit:
     """Share of the sampled rows that match: what no layout can be better than; None without a sample."""
     fresh_share: float | None = None
     """Share of the bytes that it would read of the table, freshly clustered; predicted."""
+    before_share: float | None = None
+    """Share of the bytes that it read before the worst commit; None where no such version is known."""
     excess_files: float = 0.0
     """Files that it reads although no row matches; estimated."""
     excess_bytes: float = 0.0
@@ -145,6 +147,16 @@ class Fresh:
 
 
 @dataclass(frozen=True)
+class Before:
+    """What the same queries read of the version from before the commit that did most harm."""
+
+    version: int | None
+    byte_share: float
+    worse: int
+    """How many of them read more now."""
+
+
+@dataclass(frozen=True)
 class Alert:
     """A limit that was crossed."""
 
@@ -204,6 +216,8 @@ class Audit(Shown):
     """What made this version, as the table's log calls it, and by whom; empty where that isn't known."""
     culprits: tuple[CommitAudit, ...] = ()
     """Those that did harm, the worst first: much is read of their files, which are wider where queries filter."""
+    before: Before | None = None
+    """Where there is a culprit, and the version before it is known."""
     picture: Picture | None = field(default=None, repr=False)
 
     @property

@@ -11,6 +11,7 @@ from zonal.advising.asked import Asked, filter_weights
 from zonal.auditing.audit import (
     Alert,
     Audit,
+    Before,
     ColumnAudit,
     FileAudit,
     Fresh,
@@ -22,6 +23,7 @@ from zonal.auditing.commits import Commits
 from zonal.auditing.profit import hindrance_of, is_hopeless
 from zonal.auditing.replay import Replay
 from zonal.files import UNKNOWN, Bounds, Ints, Snapshot
+from zonal.picture import is_worse
 from zonal.predicates.text import describe
 from zonal.predicates.tree import Constant, Predicate
 from zonal.simulate.predicting import Prediction
@@ -40,6 +42,14 @@ class Seen:
     selectivity: Shares | None = None
     fresh: Fresh | None = None
     fresh_shares: Shares | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """What queries read of an older version: a share a query."""
+
+    version: int | None
+    shares: Shares
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,7 @@ def findings(
     told: Circumstances,
     *,
     commits: Commits | None = None,
+    earlier: Earlier | None = None,
     alerts: tuple[Alert, ...] = (),
 ) -> Audit:
     """Put an audit together."""
@@ -110,11 +121,12 @@ def findings(
         fresh=seen.fresh,
         excess_share=float(weights @ replayed.excess_bytes) / read if read > 0 else 0.0,
         columns=_columns(snapshot, asked, replayed),
-        asked=_queries(snapshot, asked, replayed, seen, hide=told.hidden),
+        asked=_queries(snapshot, asked, replayed, seen, earlier, hide=told.hidden),
         worst_files=_worst_files(snapshot, replayed),
         worst_partitions=_worst_partitions(snapshot, replayed),
         commits=() if commits is None else commits.told,
         culprits=() if commits is None else commits.culprits,
+        before=None if earlier is None else _before(earlier, replayed.bytes / total, weights),
         alerts=alerts,
         notes=told.notes,
         summary=replace(told.summary, examples=()) if told.hidden else told.summary,
@@ -159,7 +171,14 @@ def _mean(shares: Shares | None, weights: Shares) -> float | None:
     return None if shares is None else float(shares @ weights)
 
 
-def _queries(snapshot: Snapshot, asked: Asked, replayed: Replay, seen: Seen, *, hide: bool) -> tuple[QueryAudit, ...]:
+def _before(earlier: Earlier, now: Shares, weights: Shares) -> Before:
+    worse = sum(map(is_worse, earlier.shares.tolist(), now.tolist()))
+    return Before(earlier.version, float(weights @ earlier.shares), worse)
+
+
+def _queries(
+    snapshot: Snapshot, asked: Asked, replayed: Replay, seen: Seen, earlier: Earlier | None, *, hide: bool
+) -> tuple[QueryAudit, ...]:
     count, total = max(len(snapshot.files), 1), max(int(snapshot.files.sizes.sum()), 1)
     found = []
     for at in np.argsort(-(asked.weights * replayed.bytes), kind="stable").tolist():
@@ -181,6 +200,7 @@ def _queries(snapshot: Snapshot, asked: Asked, replayed: Replay, seen: Seen, *, 
                 row_group_share=_at(seen.row_groups, at),
                 selectivity=_at(seen.selectivity, at),
                 fresh_share=_at(seen.fresh_shares, at),
+                before_share=_at(None if earlier is None else earlier.shares, at),
                 excess_files=float(replayed.excess_files[at]),
                 excess_bytes=float(replayed.excess_bytes[at]),
                 hindrance=hindrance,

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from zonal.auditing.audit import Audit, ColumnAudit, CommitAudit
+from zonal.auditing.audit import Audit, Before, ColumnAudit, CommitAudit
 from zonal.report.sparkline import sparkline
 from zonal.report.text import layout_text, print_line, print_list, printable
 from zonal.report.wording import Fact, clipped, plural, share_text
@@ -62,6 +62,8 @@ def audit_facts(found: Audit) -> Iterator[Fact]:
         "queries read",
         f"{share_text(found.file_share)} of the files, {share_text(found.byte_share)} of the bytes{groups}",
     )
+    if found.before is not None:
+        yield "before that", before_text(found, found.before)
     if found.partitioning:
         share = share_text(found.partition_byte_share)
         yield "partitions", f"alone would read {share} of the bytes (by {', '.join(map(clipped, found.partitioning))})"
@@ -74,6 +76,13 @@ def audit_facts(found: Audit) -> Iterator[Fact]:
     yield "for nothing", f"about {share_text(found.excess_share)} of the bytes read: in files without a matching row"
     if found.hindered > 0:
         yield "can't profit", f"{found.hindered:.0%} of the queries' weight, which the ratio leaves out"
+
+
+def before_text(found: Audit, before: Before) -> str:
+    """Say what queries read of the version before the worst commit."""
+    version = "" if before.version is None else f" of version {before.version}"
+    more = f"{before.worse:,} of {plural(found.queries, 'query', 'queries')} {'reads' if before.worse == 1 else 'read'}"
+    return f"queries read {share_text(before.byte_share)} of the bytes{version}; {more} more now"
 
 
 def fresh_text(found: Audit) -> str:
@@ -125,15 +134,17 @@ def _queries(found: Audit) -> Table:
     table = Table()
     table.add_column("queries that read most", overflow="fold", min_width=20)
     inside = ("in partitions",) if found.partitioning else ()
-    for heading in ("weight", "files", "bytes", *inside, "matching", "anew"):
+    before = ("before",) if found.before is not None else ()
+    for heading in ("weight", "files", "bytes", *before, *inside, "matching", "anew"):
         table.add_column(heading, justify="right")
     for each in found.asked[:_MOST_QUERIES]:
+        sooner = (each.before_share,) if before else ()
         partitions = (each.partition_bytes / max(found.bytes, 1),) if inside else ()
         table.add_row(
             Text(printable(clipped(each.query, 200))),
             f"{each.weight:.1%}",
             f"{each.files:,}",
-            *map(known_share, (each.byte_share, *partitions, each.selectivity, each.fresh_share)),
+            *map(known_share, (each.byte_share, *sooner, *partitions, each.selectivity, each.fresh_share)),
         )
     return table
 

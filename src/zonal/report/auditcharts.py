@@ -8,7 +8,7 @@ from zonal.history.records import AuditRecord, RunRecord
 from zonal.report.audit import commit_text, known_share
 from zonal.report.charts import Chart, shown
 from zonal.report.page import Html, Row, element, joined, name, table, text
-from zonal.report.sharecharts import Series, share_chart
+from zonal.report.sharecharts import Series, share_chart, worse_series, worse_text
 from zonal.report.text import layout_text
 from zonal.report.wording import clipped, plural, share_text
 from zonal.sizes import size_text
@@ -170,7 +170,7 @@ def _widths(commit: CommitAudit) -> str:
 
 
 def asked_chart(audit: Audit) -> Chart | None:
-    """Draw what each query reads beside what partitions alone and a fresh layout would read."""
+    """Draw what each query reads beside what it read before, and what partitions alone and a fresh layout would."""
     if len(audit.asked) < 2:
         return None
     asked = sorted(audit.asked, key=lambda each: -each.byte_share)[:1000]
@@ -180,5 +180,11 @@ def asked_chart(audit: Audit) -> Chart | None:
         series.append(Series("partitions alone", "line", alone))
     if any(each.fresh_share is not None for each in asked):
         series.append(Series("clustered anew (predicted)", "mark", [each.fresh_share for each in asked]))
-    said = "" if len(asked) == len(audit.asked) else f"{len(asked):,} of {len(audit.asked):,} queries are drawn."
-    return share_chart([each.query for each in asked], series, "share of the bytes that each query reads", said)
+    said = [] if len(asked) == len(audit.asked) else [f"{len(asked):,} of {len(audit.asked):,} queries are drawn."]
+    before, now = [each.before_share or 0.0 for each in asked], [each.byte_share for each in asked]
+    if audit.before is not None:
+        version = "before" if audit.before.version is None else f"version {audit.before.version}"
+        series += [*worse_series(before, now), Series(f"{version}, before that", "old", before)]
+        said.append(worse_text(before, now))
+    texts = [each.query for each in asked]
+    return share_chart(texts, series, "share of the bytes that each query reads", " ".join(said))

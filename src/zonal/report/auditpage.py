@@ -15,7 +15,7 @@ from zonal.report.audit import (
 )
 from zonal.report.auditcharts import asked_chart, commits_chart, trend_chart
 from zonal.report.charts import charted, scripts_of
-from zonal.report.filecharts import files_chart
+from zonal.report.filecharts import depth_chart, files_chart
 from zonal.report.page import (
     NOTHING,
     Html,
@@ -59,6 +59,7 @@ def audit_page(
     files = files_chart(audit.picture, commits)
     trend, blamed = trend_chart(audit, audits, runs, limit), commits_chart(audit)
     asked = asked_chart(audit)
+    depths = depth_chart([(each.label, each.depths) for each in audit.picture.drawings] if audit.picture else [])
     parts = [
         element("h1", text("Audit of "), name(audit.table)),
         _verdict(audit),
@@ -67,6 +68,7 @@ def audit_page(
         charted("Trend", trend),
         charted("Whose files are read", blamed),
         charted("The files", files),
+        charted("How deep files lie", depths),
         charted("What each query reads", asked),
         _queries(audit),
         _hindered(audit),
@@ -75,7 +77,7 @@ def audit_page(
         section("What this rests on", listed(text(line, _LONG) for line in audit_notes(audit))),
         element("footer", text(_made(audit))),
     ]
-    return page(f"zonal audit: {audit.table}", joined(parts), scripts_of([trend, blamed, files, asked]))
+    return page(f"zonal audit: {audit.table}", joined(parts), scripts_of([trend, blamed, files, depths, asked]))
 
 
 def _made(audit: Audit) -> str:
@@ -112,7 +114,8 @@ def _tiles(audit: Audit) -> Html:
 def _queries(audit: Audit) -> Html:
     if not audit.asked:
         return NOTHING
-    heads = ("query", "reads", "files", "weight", "partitions alone", "rows matching", "clustered anew")
+    before = ("before that",) if audit.before is not None else ()
+    heads = ("query", "reads", "files", "weight", *before, "partitions alone", "rows matching", "clustered anew")
     rows = [Row(_query_head(each), _query_cells(each, audit)) for each in audit.asked[:_MOST_QUERIES]]
     more = len(audit.asked) - _MOST_QUERIES
     rest = element("p", text(f"And {plural(more, 'other query', 'other queries')}, in the table above."), class_="soft")
@@ -128,11 +131,12 @@ def _query_head(each: QueryAudit) -> Html:
 
 def _query_cells(each: QueryAudit, audit: Audit) -> list[Html]:
     inside = each.partition_bytes / max(audit.bytes, 1)
+    before = () if audit.before is None else (each.before_share,)
     return [
         share_bar(each.byte_share, share_text(each.byte_share)),
         text(f"{each.files:,}"),
         text(share_text(each.weight)),
-        *(text(known_share(share)) for share in (inside, each.selectivity, each.fresh_share)),
+        *(text(known_share(share)) for share in (*before, inside, each.selectivity, each.fresh_share)),
     ]
 
 

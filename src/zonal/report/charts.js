@@ -220,6 +220,7 @@
   const LOOKS = {
     bar: () => ({ type: "bar", marker: { color: color("bar") } }),
     line: () => ({ type: "scatter", mode: "lines", line: { color: color("old"), width: 2, shape: "hvh" } }),
+    old: () => ({ type: "scatter", mode: "markers", marker: { color: color("ink"), symbol: "line-ew-open", size: 8, line: { width: 2 } } }),
     mark: () => ({ type: "scatter", mode: "markers", marker: { color: color("good"), symbol: "diamond", size: 7 } }),
     alarm: () => ({ type: "scatter", mode: "markers", marker: { color: color("bad"), symbol: "triangle-up", size: 10 } }),
   };

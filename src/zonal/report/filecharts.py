@@ -231,10 +231,17 @@ def _class_text(end: int) -> str:
 
 
 def _deep(depths: Sequence[Depth | None]) -> str:
+    """Tell depths beside the number of files: of fewer files fewer lie on top of each other, and yet more are read."""
     known = [depth for depth in depths if depth is not None]
     means = " → ".join(f"{depth.average_depth:,.1f}" for depth in known)
-    read = " → ".join(f"{depth.lookup_files:,.1f}" for depth in known)
-    return f"Mean depth {means}; a look-up of one value reads {read} files."
+    read = " → ".join(_lookup(depth) for depth in known)
+    return f"Mean depth {means}; a look-up of one value reads {read}."
+
+
+def _lookup(depth: Depth) -> str:
+    files = sum(depth.histogram.values())
+    share = f" ({share_text(min(depth.lookup_files / files, 1.0))})" if files else ""
+    return f"{depth.lookup_files:,.1f} of {plural(files, 'file')}{share}"
 
 
 def _depth_table(columns: Sequence[str], labels: Sequence[str], found: Mapping[tuple[str, str], Depth]) -> Html:

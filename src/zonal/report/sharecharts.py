@@ -3,13 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zonal.picture import Picture
+from zonal.picture import Picture, is_worse
 from zonal.report.charts import Chart, shown
 from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, text
 from zonal.report.wording import plural, share_text
-
-WORSE_BY = 0.001
-"""A query reads more than before from this share of the bytes on; less is rounding of sizes."""
 
 _MOST_TEXT = 160
 
@@ -20,7 +17,7 @@ class Series:
 
     name: str
     look: str
-    """bar, line, mark or alarm."""
+    """bar, line, old, mark or alarm: how the script draws it."""
     values: Sequence[float | None]
 
 
@@ -36,31 +33,36 @@ def reads_chart(picture: Picture | None) -> Chart | None:
         series = [Series(labels[0], "bar", shares[0])]
         return share_chart(texts, series, "share of the bytes that each query reads", "")
     before, after = shares[0], shares[-1]
-    worse = [later if _is_worse(sooner, later) else None for sooner, later in zip(before, after, strict=True)]
-    lost = sum(value is not None for value in worse)
     series = [Series(labels[-1], "bar", after), Series(labels[0], "line", before)]
-    if lost:
-        series.append(Series("reads more than before", "alarm", worse))
-    return share_chart(texts, series, "share of the bytes that each query reads, before and after", _lost(lost, asked))
+    return share_chart(
+        texts,
+        [*series, *worse_series(before, after)],
+        "share of the bytes that each query reads, before and after",
+        worse_text(before, after),
+    )
+
+
+def worse_series(before: Sequence[float], after: Sequence[float]) -> list[Series]:
+    """Mark the queries that read more than before; nothing where none does."""
+    worse = [later if is_worse(sooner, later) else None for sooner, later in zip(before, after, strict=True)]
+    return [Series("reads more than before", "alarm", worse)] if any(value is not None for value in worse) else []
 
 
 def losers_text(picture: Picture | None) -> str:
     """Say how many queries read more than before; empty where none does."""
     if picture is None or len(picture.drawings) < 2:
         return ""
-    lost = sum(_is_worse(question.shares[0], question.shares[-1]) for question in picture.questions)
+    lost = sum(is_worse(question.shares[0], question.shares[-1]) for question in picture.questions)
     of = plural(len(picture.questions), "query", "queries")
     return f"{lost:,} of {of} {'reads' if lost == 1 else 'read'} more than before." if lost else ""
 
 
-def _is_worse(before: float, after: float) -> bool:
-    return after > before + WORSE_BY
-
-
-def _lost(lost: int, asked: Sequence[object]) -> str:
+def worse_text(before: Sequence[float], after: Sequence[float]) -> str:
+    """Say how many queries read more than before, where they are marked."""
+    lost = sum(map(is_worse, before, after))
     if not lost:
-        return f"None of {plural(len(asked), 'query', 'queries')} reads more than before."
-    return f"{plural(lost, 'query reads', 'queries read')} more than before, of {len(asked):,}: marked with a triangle."
+        return f"None of {plural(len(after), 'query', 'queries')} reads more than before."
+    return f"{plural(lost, 'query reads', 'queries read')} more than before, of {len(after):,}: marked with a triangle."
 
 
 def share_chart(texts: Sequence[str], series: Sequence[Series], label: str, said: str) -> Chart:
@@ -98,8 +100,8 @@ def _numbers(texts: Sequence[str], series: Sequence[Series]) -> Html:
     alarms = [each for each in series if each.look == "alarm"]
     rows = []
     for at, query in enumerate(texts):
-        is_worse = any(each.values[at] is not None for each in alarms)
-        mark = element("small", element("span", text("reads more"), class_="bad-text")) if is_worse else NOTHING
+        lost = any(each.values[at] is not None for each in alarms)
+        mark = element("small", element("span", text("reads more"), class_="bad-text")) if lost else NOTHING
         head = joined([element("span", text(f"{at + 1:,}. "), element("code", name(query, _MOST_TEXT))), mark])
         rows.append(Row(head, [text(_said(each.values[at])) for each in compared]))
     heads = ("query", *(shown(each.name, 60) for each in compared))

@@ -11,13 +11,14 @@ from zonal.advising.asked import filter_weights
 from zonal.auditing.audit import Alert, Audit
 from zonal.auditing.commits import Commits, commits_of
 from zonal.auditing.drift import Limits, alerts_of
-from zonal.auditing.findings import Circumstances, Seen, findings, ratio_of
+from zonal.auditing.findings import Circumstances, Earlier, Seen, findings, ratio_of
 from zonal.auditing.naming import named_as
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.files import Snapshot
 from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture import Picture
+from zonal.simulate.standing import current
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.tables.table import Table, Versioned, is_versioned
 from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent, table_names
@@ -181,8 +182,12 @@ class Auditor:
         told = Circumstances(
             datetime.now(zones.utc), self.workload.summary, self.how.seed, self.how.hide_literals, tuple(case.notes)
         )
-        found = findings(snapshot, case.asked, case.replayed, seen, told, commits=commits, alerts=alerts)
-        drawn = self._picture(snapshot, case, found) if self.how.picture else None
+        before = self._before(snapshot, commits)
+        earlier = _earlier(before, case) if before is not None and commits.culprits else None
+        found = findings(
+            snapshot, case.asked, case.replayed, seen, told, commits=commits, earlier=earlier, alerts=alerts
+        )
+        drawn = self._picture(before, snapshot, case) if self.how.picture else None
         return replace(found, seconds=time.monotonic() - began, picture=drawn)
 
     def _alerts(self, case: Case, past: Sequence[float]) -> tuple[Alert, ...]:
@@ -202,23 +207,30 @@ class Auditor:
         except TableError:
             return None
 
-    def _picture(self, snapshot: Snapshot, case: Case, found: Audit) -> Picture | None:
+    def _picture(self, before: Snapshot | None, snapshot: Snapshot, case: Case) -> Picture | None:
         """Draw the table, and beside it the version from before the worst commit, where that is known."""
-        replacing = [each for each in found.commits if each.replaced]
-        worst = next(iter([*found.culprits, *replacing]), None)
-        before = None if worst is None or worst.since is None else self._before(snapshot, worst.since)
         keys = () if snapshot.layout is None else snapshot.layout.columns
         return compared(before or snapshot, snapshot, keys, case.asked, hide=self.how.hide_literals)
 
-    def _before(self, snapshot: Snapshot, version: int) -> Snapshot | None:
-        """Return the last version with files before this one; None where its metadata is gone."""
-        commit = snapshot.commits.get(version)
+    def _before(self, snapshot: Snapshot, commits: Commits) -> Snapshot | None:
+        """Return the last version with files from before the worst commit; None where it isn't known any more.
+
+        Where no commit did harm, a picture still gets the version before one that replaced files.
+        """
+        replacing = [each for each in commits.told if each.replaced] if self.how.picture else []
+        worst = next(iter([*commits.culprits, *replacing]), None)
+        commit = None if worst is None or worst.since is None else snapshot.commits.get(worst.since)
         while commit is not None and commit.parent is not None:
             found = self._version(commit.parent)
             if found is None or len(found.files):
-                return found
+                return None if found is None else named_as(found, snapshot)
             commit = snapshot.commits.get(commit.parent)
         return None
+
+
+def _earlier(before: Snapshot, case: Case) -> Earlier:
+    """Ask the queries of an older version."""
+    return Earlier(before.version, current(before, case.asked.bounds, case.asked.weights).shares)
 
 
 def _remembered(found: Audit, history: History) -> Audit:
