@@ -16,7 +16,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from iceberg_rewriting import Writer
 from iceberg_tables import properties_in
 from local_runner import run_here
-from zonal.verbs.cluster import cluster, plan_clustering
+from zonal.verbs.cluster import cluster
+from zonal.verbs.planning import plan_clustering
 
 
 def telemetry(rows, seed=0, *, first=0):

@@ -20,8 +20,9 @@ from zonal.report.command import Given, cluster_command, shell_word
 from zonal.report.html import advice_page
 from zonal.report.jsonform import to_json, without_cuts
 from zonal.report.page import bar, element, text
-from zonal.verbs.cluster import Clustering, ClusteringPlan
+from zonal.verbs.cluster import Clustering
 from zonal.verbs.learning import Predicted
+from zonal.verbs.planning import ClusteringPlan
 from zonal.workload.logs import Logs
 from zonal.workload.query import Summary
 

@@ -249,6 +249,8 @@ def test_runs_are_remembered_with_what_was_predicted(tmp_path):
         done.predicted.share_predicted,
         done.predicted.share_after,
     )
+    assert (run.predicted_files, run.predicted_bytes) == (done.predicted_files, done.predicted_bytes)
+    assert run.predicted_files > 1
     again = zonal.cluster(life.name, runner=run_here, database=database, **life.options)
     assert not again.versions, "there is nothing to do"
     with History.open(database) as history:

@@ -224,7 +224,8 @@ def test_mistakes_with_advise_are_explained_in_a_line(folder, logs, arguments, m
     [
         (["--layout", "tree"], "give their logs with --queries"),
         (["--layout", "auto", "--queries", "{}/queries.sql", "--by", "id"], "leave out by"),
-        (["--by", "id", "--queries", "{}/queries.sql"], "--layout auto or --layout tree: say which"),
+        (["--queries", "{}/queries.sql"], "say --layout auto or --layout tree to learn one"),
+        (["--by", "nowhere", "--queries", "{}/queries.sql"], "nowhere"),
         (["--by", "id", "--name", "orders"], "--name, --view and --dialect tell how to read --queries"),
         (["--by", "id", "--dialect", "spark"], "--name, --view and --dialect tell how to read --queries"),
         (["--layout", "tree", "--queries", "nothing.sql"], "There is no query log"),

@@ -1,4 +1,4 @@
-"""`cluster` with layouts that are learned from queries: `tree` and `auto`."""
+"""`cluster` with queries: layouts that are learned from them, and any layout held against what they read."""
 
 import json
 
@@ -12,6 +12,7 @@ from zonal.cli import app
 from zonal.errors import LayoutError, TableError
 from zonal.layout import Layout
 from zonal.verbs.learning import learn
+from zonal.verbs.rewriting import Done, Expected
 from zonal.workload.query import Workload
 
 KINDS = ["delta", "iceberg v2"]
@@ -60,6 +61,50 @@ def test_a_learned_layout_is_applied_and_held_against_its_prediction(kind, layou
     assert done.predicted.queries == (38 if layout == "tree" else 20)  # of 40, two are asked twice: in both halves
     again = table.cluster(layout=Layout.parse(done.layout))
     assert again.versions == ()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layout", ["zorder", "linear"])
+def test_a_given_layout_is_held_against_what_queries_were_predicted_to_read(kind, layout, tmp_path):
+    table = home(kind, tmp_path).make(parts_of(events(), 4))
+    asked = {"by": ["time", "tenant"], "layout": layout, "queries": [log_in(tmp_path)], "target_file_size": SIZE}
+    plan = table.plan(**asked)
+    done = table.cluster(**asked)
+    assert Layout.parse(done.layout).kind == layout
+    assert done.predicted.queries == 38, "all of them: nothing was chosen with them"
+    assert (plan.share_before, plan.share_predicted) == (done.predicted.share_before, done.predicted.share_predicted)
+    assert done.predicted.share_after < 0.9 * done.predicted.share_before
+    assert done.predicted.share_predicted == pytest.approx(done.predicted.share_after, rel=0.15, abs=0.01)
+    assert done.note == ""
+
+
+def test_what_is_predicted_of_the_whole_table_is_told_where_a_part_is_rewritten(tmp_path):
+    table = home("delta", tmp_path).make(parts_of(events(), 4))
+    table.cluster(by=["time"], target_file_size=SIZE)
+    clustered = len(table.files())
+    table.append(events(8000, seed=5))
+    done = table.cluster(queries=[log_in(tmp_path)])
+    assert done.removed_files == 1
+    assert done.predicted is not None
+    assert done.note.startswith(f"1 of {clustered + 1} files were rewritten: what was predicted is of the whole table")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_rewrite_tells_how_many_files_and_bytes_were_expected(kind, tmp_path):
+    table = home(kind, tmp_path).make(parts_of(events(), 4))
+    plan = table.plan(by=["time", "tenant"], target_file_size=SIZE)
+    done = table.cluster(by=["time", "tenant"], target_file_size=SIZE)
+    assert (done.predicted_files, done.predicted_bytes) == (plan.new_files, pytest.approx(plan.new_bytes, rel=0.01))
+    assert done.predicted_files == pytest.approx(done.added_files, rel=0.1)
+    assert done.predicted_bytes == pytest.approx(done.added_bytes, rel=0.15)
+    copied = table.cluster(by=["time"], target_file_size=SIZE, into=f"delta:{tmp_path / 'copy'}")
+    assert copied.predicted_files == pytest.approx(copied.added_files, rel=0.1)
+
+
+def test_what_was_expected_of_partitions_that_were_lost_does_not_count():
+    expected = Expected(np.array([0, 0, 1]), np.array([50, 60, 70]))
+    assert expected.without() == Done(predicted_files=3, predicted_bytes=180)
+    assert expected.without([0]) == Done(predicted_files=1, predicted_bytes=70)
 
 
 def test_files_that_come_later_are_cut_by_the_recorded_tree(tmp_path):
@@ -123,8 +168,12 @@ def test_requests_that_contradict_themselves_are_refused(asked, told, tmp_path):
 
 def test_queries_from_which_nothing_can_be_learned_are_an_error(tmp_path):
     table = home("delta", tmp_path).make([events(100)])
+    other = [log_in(tmp_path, name="another_table")]
     with pytest.raises(TableError, match="No layout can be learned"):
-        table.cluster(layout="tree", queries=[log_in(tmp_path, name="another_table")])
+        table.cluster(layout="tree", queries=other)
+    with pytest.raises(TableError, match=r"can't be predicted\. No query in the logs reads it"):
+        table.cluster(by=["time"], queries=other)
+    assert table.version() == 0, "refused before any work"
 
 
 def test_learning_is_the_same_every_time(tmp_path):

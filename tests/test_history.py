@@ -63,6 +63,8 @@ RUN = RunRecord(
     share_predicted=0.1,
     share_after=0.11,
     seconds=12.5,
+    predicted_files=4,
+    predicted_bytes=6,
 )
 NUMBERS = count()
 

@@ -30,9 +30,10 @@ from zonal.layout import Layout
 from zonal.picture import Axis, Drawing, Picture, Question
 from zonal.report.notebook import MOST_ROWS, html_of
 from zonal.report.rectangles import MOST_RECTANGLES, rectangles
-from zonal.verbs.cluster import Clustering, ClusteringPlan, KeyDepth
+from zonal.verbs.cluster import Clustering, KeyDepth
 from zonal.verbs.explain import Explanation, Level
 from zonal.verbs.learning import Predicted
+from zonal.verbs.planning import ClusteringPlan
 from zonal.verbs.show import ColumnHealth, TableHealth
 from zonal.workload.query import Summary
 
@@ -77,6 +78,7 @@ def clustering(name="plain"):
     return Clustering(
         name, "delta", str(Layout("zorder", (name, "y"))), "run", (4, 5), 4000, 8, 10**6, 5, 9 * 10**5, 8, 5,
         (KeyDepth(name, 8.0, 2.0),), 1, 12.5, Predicted(3, 0.9, 0.3, 0.25), name, picture(name, versions=2),
+        predicted_files=6, predicted_bytes=1_100_000,
     )  # fmt: skip
 
 
@@ -198,8 +200,8 @@ def test_an_advice_says_what_to_do():
 
 def test_a_clustering_tells_before_and_after():
     said = words(clustering("ts"))
-    for part in ("8 files, 1.0 MB → 5 files, 900.0 KB; 4,000 rows", "version 4, version 5", "before 90.0%",
-                 "predicted 30.0%", "after 25.0%", "12.5 s"):  # fmt: skip
+    for part in ("8 files, 1.0 MB → 5 files, 900.0 KB, 4,000 rows", "version 5, 2 commits", "6 files, 1.1 MB",
+                 "read 90.0% of the bytes before, 25.0% now; 30.0% were predicted", "12.5 s"):  # fmt: skip
         assert part in said, part
     nothing = replace(clustering(), added_files=0, layout="", note="Leave it: nothing helps.", picture=None)
     assert "Nothing to do. Leave it: nothing helps." in words(nothing)
@@ -207,7 +209,7 @@ def test_a_clustering_tells_before_and_after():
 
 def test_a_plan_tells_what_would_be_done():
     said = words(plan("ts"))
-    for part in ("8 files, 1.0 MB, 4,000 rows in 1 partition", "about 5 files", "read 90.0% of the bytes now",
+    for part in ("8 files, 1.0 MB, 4,000 rows", "about 5 files", "read 90.0% of the bytes now",
                  "Nothing was changed."):  # fmt: skip
         assert part in said, part
     assert "Nothing to do." in words(replace(plan(), files=0, note=""))

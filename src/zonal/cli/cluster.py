@@ -93,7 +93,8 @@ def cluster(
     """Rewrite a table on Spark so that queries skip most of its files, and commit the new files atomically."""
     from zonal.report.clustering import print_clustering, print_plan  # noqa: PLC0415 - `zonal --help` stays fast
     from zonal.report.jsonform import to_json, without_cuts  # noqa: PLC0415
-    from zonal.verbs import cluster as verb  # noqa: PLC0415
+    from zonal.verbs.cluster import cluster as rewrite  # noqa: PLC0415
+    from zonal.verbs.planning import plan_clustering  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
 
     check_report(report)
@@ -110,13 +111,13 @@ def cluster(
             raise ZonalError("--dry-run tells what a rewrite in place would do: leave out --into.")
         if report is not None:
             raise ZonalError("--report draws the files that a rewrite made: leave it out, or --dry-run.")
-        plan = verb.plan_clustering(table, **options)
+        plan = plan_clustering(table, **options)
         typer.echo(to_json(without_cuts(plan) if hide_literals else plan)) if output is Output.json else print_plan(
             Console(), plan
         )
         return
     with history(database, none=no_database) as kept, rewrite_bar() as progress:
-        done = verb.cluster(
+        done = rewrite(
             table, **options, into=into, master=master, remote=remote, conf=pairs("--conf", conf),
             picture=report is not None, hide_literals=hide_literals, database=kept, progress=progress,
         )  # fmt: skip

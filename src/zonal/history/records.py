@@ -58,11 +58,14 @@ class RunRecord:
     added_files: int
     added_bytes: int
     queries: int | None
-    """Where the layout was learned from queries: their number, and the mean share of the bytes that they read …"""
+    """Where queries were given: their number, and the mean share of the bytes that they read …"""
     share_before: float | None
     share_predicted: float | None
     share_after: float | None
     seconds: float
+    predicted_files: int | None = None
+    """What was expected of the new files before they were written; None for runs of an older zonal."""
+    predicted_bytes: int | None = None
 
 
 @dataclass(frozen=True)

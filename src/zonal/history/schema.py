@@ -124,8 +124,15 @@ def _second(audits: Table, runs: Table) -> None:
     Index("zonal_runs_by_table", runs.c.location_key, runs.c.finished)
 
 
+def _third(runs: Table) -> None:
+    """Add what came with version 3."""
+    runs.append_column(_whole("predicted_files", unknown=True))
+    runs.append_column(_whole("predicted_bytes", unknown=True))
+
+
 SCHEMA, AUDITS, RUNS = _first(MetaData())
 _second(AUDITS, RUNS)
+_third(RUNS)
 
 
 def _create(connection: Connection) -> None:
@@ -137,10 +144,8 @@ def _create(connection: Connection) -> None:
 
 def _add_fresh_share(connection: Connection) -> None:
     """Remember what a fresh layout would read, and find a table's records without reading all of them."""
+    _add_columns(connection, AUDITS, "fresh_share")
     known = inspect(connection)
-    if "fresh_share" not in {column["name"] for column in known.get_columns("zonal_audits")}:
-        column = CreateColumn(AUDITS.c.fresh_share).compile(dialect=connection.dialect)
-        connection.execute(text(f"ALTER TABLE zonal_audits ADD {column}"))
     for table in (AUDITS, RUNS):
         there = {index["name"] for index in known.get_indexes(table.name)}
         for index in table.indexes:
@@ -148,7 +153,20 @@ def _add_fresh_share(connection: Connection) -> None:
                 index.create(connection)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _add_fresh_share)
+def _add_predicted_files(connection: Connection) -> None:
+    """Remember what was expected of a rewrite's files."""
+    _add_columns(connection, RUNS, "predicted_files", "predicted_bytes")
+
+
+def _add_columns(connection: Connection, table: Table, *names: str) -> None:
+    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    for name in names:
+        if name not in there:
+            column = CreateColumn(table.c[name]).compile(dialect=connection.dialect)
+            connection.execute(text(f"ALTER TABLE {table.name} ADD {column}"))
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _add_fresh_share, _add_predicted_files)
 """In order; a database's version is the number of those that it has seen."""
 
 

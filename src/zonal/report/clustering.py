@@ -1,68 +1,96 @@
-"""What a rewrite did, or would do, as text on a terminal."""
+"""What a rewrite did, or would do, as facts, and as text on a terminal."""
+
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.text import Text
 
 from zonal.report.text import layout_text, printable
-from zonal.report.wording import plural, share_text
+from zonal.report.wording import Fact, plural, share_text
 from zonal.sizes import size_text
-from zonal.verbs.cluster import Clustering, ClusteringPlan
+from zonal.verbs.cluster import Clustering
 from zonal.verbs.learning import Predicted
+from zonal.verbs.planning import ClusteringPlan
 
 
 def print_clustering(console: Console, done: Clustering) -> None:
     """Print what `cluster` did."""
     if not done.added_files:
-        _line(console, "nothing to do", done.note or _all_there(done))
+        _line(console, "nothing to do", nothing_text(done))
         return
-    versions = f", version {done.versions[-1]}" if done.versions else ""
+    _line(console, "table", table_text(done))
+    for label, fact in clustering_facts(done):
+        _line(console, label, fact)
+
+
+def print_plan(console: Console, plan: ClusteringPlan) -> None:
+    """Print what `cluster` would do."""
+    if not plan.files:
+        _line(console, "nothing to do", nothing_text(plan))
+        return
+    _line(console, "table", f"{plan.table} ({plan.format})")
+    for label, fact in plan_facts(plan):
+        _line(console, label, fact)
+    _line(console, "", "Nothing was changed: leave out --dry-run to do it.")
+
+
+def _line(console: Console, label: str, text: str) -> None:
+    console.print(Text(f"{label:<14}", style="bold") + Text(printable(text)), soft_wrap=True)
+
+
+# --- Facts -----------------------------------------------------------------------------------------------------------
+
+
+def nothing_text(result: Clustering | ClusteringPlan) -> str:
+    """Say why there is nothing to do."""
+    return result.note or f"Every chosen file of {result.table} is in {layout_text(result.layout)} already."
+
+
+def table_text(done: Clustering) -> str:
+    """Name the table with its new version."""
+    version = f", version {done.versions[-1]}" if done.versions else ""
     commits = f", {len(done.versions)} commits" if len(done.versions) > 1 else ""
-    _line(console, "table", f"{done.table} ({done.format}{versions}{commits})")
-    _line(console, "layout", layout_text(done.layout))
-    removed = f"{done.removed_files:,} files, " if done.removed_files else "read "
-    new = f"{done.added_files:,} files, {size_text(done.added_bytes)}"
-    _line(console, "rewritten", f"{removed}{size_text(done.removed_bytes)} → {new}, {done.rows:,} rows")
-    for depth in done.depths:
-        before = f"{max(1, round(depth.before)):,} of {done.files_before:,}"
+    return f"{done.table} ({done.format}{version}{commits})"
+
+
+def clustering_facts(done: Clustering, *, lookups: bool = True) -> Iterator[Fact]:
+    """Say what a rewrite did, and what was predicted; without `lookups` where those stand in a table of their own."""
+    if done.layout:
+        yield "layout", layout_text(done.layout)
+    if done.added_files:
+        removed = f"{plural(done.removed_files, 'file')}, " if done.removed_files else "read "
+        new = f"{plural(done.added_files, 'file')}, {size_text(done.added_bytes)}"
+        yield "rewritten", f"{removed}{size_text(done.removed_bytes)} → {new}, {plural(done.rows, 'row')}"
+        yield "predicted", f"{plural(done.predicted_files, 'file')}, {size_text(done.predicted_bytes)}"
+    for depth in done.depths if lookups else ():
+        before = f"{max(1, round(depth.before)):,} of {plural(done.files_before, 'file')}"
         after = f"{max(1, round(depth.after)):,} of {done.files_after:,}"
-        _line(console, "look-up", f"one {depth.column}: {before} files before, {after} now")
+        yield "look-up", f"one {depth.column}: {before} before, {after} now"
     if done.predicted is not None:
-        _line(console, "queries", _predicted(done.predicted))
-    if done.note:
-        _line(console, "note", done.note)
+        yield "queries", predicted_text(done.predicted)
+    if done.added_files and done.note:
+        yield "note", done.note
     if done.conflicts:
-        _line(console, "conflicts", f"{done.conflicts} with other writers; their changes are kept")
-    _line(console, "time", f"{done.seconds:,.1f} s")
+        yield "conflicts", f"{done.conflicts:,} with other writers; their changes are kept"
+    yield "time", f"{done.seconds:,.1f} s"
 
 
-def _all_there(result: Clustering | ClusteringPlan) -> str:
-    return f"every chosen file of {result.table} is in {layout_text(result.layout)} already"
-
-
-def _predicted(found: Predicted) -> str:
+def predicted_text(found: Predicted) -> str:
     """Hold what was predicted against what the new files tell."""
     before, predicted, after = map(share_text, (found.share_before, found.share_predicted, found.share_after))
     asked = plural(found.queries, "query", "queries")
     return f"{asked} read {before} of the bytes before, {after} now; {predicted} were predicted"
 
 
-def print_plan(console: Console, plan: ClusteringPlan) -> None:
-    """Print what `cluster` would do."""
-    if not plan.files:
-        _line(console, "nothing to do", plan.note or _all_there(plan))
-        return
-    _line(console, "table", f"{plan.table} ({plan.format})")
-    _line(console, "layout", layout_text(plan.layout))
-    partitions = f" in {plan.partitions:,} partitions" if plan.partitions > 1 else ""
-    _line(console, "to rewrite", f"{plan.files:,} files{partitions}, {size_text(plan.bytes)}, {plan.rows:,} rows")
-    _line(console, "into", f"about {plan.new_files:,} files, {size_text(plan.new_bytes)}")
+def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
+    """Say what a rewrite would do."""
+    yield "layout", layout_text(plan.layout)
+    partitions = f" in {plural(plan.partitions, 'partition')}" if plan.partitions > 1 else ""
+    old = f"{plural(plan.files, 'file')}{partitions}, {size_text(plan.bytes)}, {plural(plan.rows, 'row')}"
+    yield "to rewrite", old
+    yield "into", f"about {plural(plan.new_files, 'file')}, {size_text(plan.new_bytes)}"
     if plan.share_before is not None and plan.share_predicted is not None:
         before, after = share_text(plan.share_before), share_text(plan.share_predicted)
-        _line(console, "queries", f"read {before} of the bytes now, and {after} afterwards, as predicted")
-    _line(console, "commits", f"{plan.commits:,}")
-    _line(console, "time", f"about {max(plan.seconds, 1):,.0f} s on this machine")
-    _line(console, "", "Nothing was changed: leave out --dry-run to do it.")
-
-
-def _line(console: Console, label: str, text: str) -> None:
-    console.print(Text(f"{label:<14}", style="bold") + Text(printable(text)), soft_wrap=True)
+        yield "queries", f"read {before} of the bytes now, and {after} afterwards, as predicted"
+    yield "commits", f"{plan.commits:,}"
+    yield "time", f"about {max(plan.seconds, 1):,.0f} s on this machine"

@@ -10,8 +10,9 @@ from typing import TypeVar
 from zonal.advising.advice import Advice, Candidate
 from zonal.layout import Layout
 from zonal.report.text import layout_text
-from zonal.verbs.cluster import Clustering, ClusteringPlan
+from zonal.verbs.cluster import Clustering
 from zonal.verbs.explain import Explanation
+from zonal.verbs.planning import ClusteringPlan
 from zonal.verbs.show import ColumnHealth
 
 _LEFT_OUT = frozenset({"picture"})

@@ -13,6 +13,7 @@ from zonal.display import Shown
 from zonal.errors import ZonalError
 from zonal.picture import Picture
 from zonal.report.audit import audit_facts, audit_notes, commit_text, hindered, known_share, verdict
+from zonal.report.clustering import clustering_facts, nothing_text, plan_facts, table_text
 from zonal.report.page import NOTHING, Html, Row, described, element, joined, listed, name, table, text
 from zonal.report.rectangles import rectangles
 from zonal.report.text import layout_text
@@ -31,8 +32,9 @@ from zonal.report.wording import (
     what_text,
 )
 from zonal.sizes import size_text
-from zonal.verbs.cluster import Clustering, ClusteringPlan
+from zonal.verbs.cluster import Clustering
 from zonal.verbs.explain import Explanation
+from zonal.verbs.planning import ClusteringPlan
 from zonal.verbs.show import TableHealth
 
 MOST_ROWS = 12
@@ -199,57 +201,26 @@ def _advice(advice: Advice) -> Iterator[Html]:
 
 
 def _clustering(done: Clustering) -> Iterator[Html]:
-    yield _heading("", done.table)
+    yield _heading("", table_text(done))
     if not done.added_files:
-        yield element("p", text(f"Nothing to do. {done.note or 'Every chosen file is in the layout already.'}", _LONG))
-    yield _facts(_clustering_facts(done))
+        yield element("p", text(f"Nothing to do. {nothing_text(done)}", _LONG))
+    yield _facts(clustering_facts(done, lookups=False))
     yield _table(
         "Files that a look-up of one value reads.",
         ("column", "before", "after"),
         done.depths,
         lambda depth: _row(depth.column, *(f"{max(1, round(files)):,}" for files in (depth.before, depth.after))),
     )
-    if done.predicted is not None:
-        shares = done.predicted.share_before, done.predicted.share_predicted, done.predicted.share_after
-        caption = f"What {plural(done.predicted.queries, 'query', 'queries')} read of the table's bytes, in the mean."
-        whens = list(zip(("before", "predicted", "after"), shares, strict=True))
-        yield _table(caption, ("when", "share"), whens, lambda item: _row(item[0], share_text(item[1])))
     yield _drawn(done.picture)
-
-
-def _clustering_facts(done: Clustering) -> Iterator[Fact]:
-    if done.layout:
-        yield "layout", layout_text(done.layout)
-    if done.added_files:
-        removed, added = size_text(done.removed_bytes), size_text(done.added_bytes)
-        old, new = plural(done.removed_files, "file"), plural(done.added_files, "file")
-        yield "rewritten", f"{old}, {removed} → {new}, {added}; {plural(done.rows, 'row')}"
-    if done.versions:
-        yield "committed", ", ".join(f"version {version}" for version in done.versions[:MOST_ROWS])
-    if done.conflicts:
-        yield "conflicts", f"{done.conflicts:,} with other writers; their changes are kept"
-    yield "time", f"{done.seconds:,.1f} s"
 
 
 def _plan(plan: ClusteringPlan) -> Iterator[Html]:
     yield _heading("Plan for ", plan.table)
     if not plan.files:
-        yield element("p", text(f"Nothing to do. {plan.note or 'Every chosen file is in the layout already.'}", _LONG))
+        yield element("p", text(f"Nothing to do. {nothing_text(plan)}", _LONG))
         return
-    yield _facts(_plan_facts(plan))
+    yield _facts(plan_facts(plan))
     yield element("p", text("Nothing was changed."))
-
-
-def _plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
-    yield "layout", layout_text(plan.layout)
-    old = f"{plural(plan.files, 'file')}, {size_text(plan.bytes)}, {plural(plan.rows, 'row')}"
-    yield "to rewrite", f"{old} in {plural(plan.partitions, 'partition')}"
-    yield "into", f"about {plural(plan.new_files, 'file')}, {size_text(plan.new_bytes)}"
-    if plan.share_before is not None and plan.share_predicted is not None:
-        before, after = share_text(plan.share_before), share_text(plan.share_predicted)
-        yield "queries", f"read {before} of the bytes now, and {after} afterwards, as predicted"
-    yield "commits", f"{plan.commits:,}"
-    yield "time", f"about {max(plan.seconds, 1):,.0f} s on this machine"
 
 
 def _audit(audit: Audit) -> Iterator[Html]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from zonal.report.auditpage import audit_page
 from zonal.report.charts import charted, scripts_of
+from zonal.report.clustering import clustering_facts, nothing_text, predicted_text, table_text
 from zonal.report.filecharts import depth_chart, files_chart
 from zonal.report.page import (
     NOTHING,
@@ -192,7 +193,7 @@ def clustering_page(done: Clustering) -> str:
     parts = [
         element("h1", text("Clustering of "), name(done.table)),
         _verdict(_done(done), "verdict" if done.added_files else "verdict other"),
-        _facts(_clustering_facts(done)),
+        _facts(iter([("table", table_text(done)), *clustering_facts(done, lookups=False)])),
         _lookups(done),
         charted("The files, before and after" if len(drawings) > 1 else "The files", files),
         charted("What each query reads", reads),
@@ -204,13 +205,10 @@ def clustering_page(done: Clustering) -> str:
 
 def _done(done: Clustering) -> list[str]:
     if not done.added_files:
-        return ["Nothing was changed.", done.note or f"Every chosen file is in {layout_text(done.layout)} already."]
+        return ["Nothing was changed.", nothing_text(done)]
     found = []
     if done.predicted is not None:
-        told = done.predicted
-        before, after, predicted = map(share_text, (told.share_before, told.share_after, told.share_predicted))
-        asked = plural(told.queries, "query", "queries")
-        found.append(f"{asked} read {before} of the bytes before, {after} now; {predicted} were predicted.")
+        found.append(f"{predicted_text(done.predicted)}.")
     if done.depths:
         best = max(done.depths, key=lambda depth: depth.before / max(depth.after, 1e-9))
         before = f"{max(1, round(best.before)):,} of {plural(done.files_before, 'file')}"
@@ -218,21 +216,6 @@ def _done(done: Clustering) -> list[str]:
         found.append(f"A look-up of one {best.column} read {before} before, and reads {after} now.")
     found = found or [f"{plural(done.added_files, 'file')} written in the order of {layout_text(done.layout)}."]
     return [*found, losers_text(done.picture)]
-
-
-def _clustering_facts(done: Clustering) -> Iterator[Fact]:
-    version = f", version {done.versions[-1]}" if done.versions else ""
-    commits = f", {len(done.versions)} commits" if len(done.versions) > 1 else ""
-    yield "table", f"{done.table} ({done.format}{version}{commits})"
-    if done.layout:
-        yield "layout", layout_text(done.layout)
-    if done.added_files:
-        removed = f"{plural(done.removed_files, 'file')}, " if done.removed_files else "read "
-        new = f"{plural(done.added_files, 'file')}, {size_text(done.added_bytes)}"
-        yield "rewritten", f"{removed}{size_text(done.removed_bytes)} → {new}, {done.rows:,} rows"
-    if done.conflicts:
-        yield "conflicts", f"{done.conflicts} with other writers; their changes are kept"
-    yield "time", f"{done.seconds:,.1f} s"
 
 
 def _lookups(done: Clustering) -> Html:

@@ -80,7 +80,8 @@ def _audit_line(record: AuditRecord) -> Line:
 def _run_line(record: RunRecord) -> Line:
     """Say what a rewrite did; what its queries read before stands beside what they read after it."""
     files = f"{record.removed_files:,} → {plural(record.added_files, 'file')}"
-    what = f"cluster, {files}, {_layout(record.layout)}"
+    expected = "" if record.predicted_files is None else f" ({record.predicted_files:,} predicted)"
+    what = f"cluster, {files}{expected}, {_layout(record.layout)}"
     after = _share(record.share_after)
     read = after if record.share_before is None else f"{share_text(record.share_before)} → {after}"
     cells = ("", read, _share(record.share_predicted))

@@ -40,6 +40,13 @@ def open_table(name: str, *, catalog: str | None = None, storage_options: Mappin
     return ParquetTable(location, storage_options=options)
 
 
+def table_of(
+    table: Table | str, *, catalog: str | None = None, storage_options: Mapping[str, str] | None = None
+) -> Table:
+    """Open a table by its name; one that is open already stays so."""
+    return open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
+
+
 def open_destination(
     name: str, *, catalog: str | None = None, storage_options: Mapping[str, str] | None = None
 ) -> Destination:

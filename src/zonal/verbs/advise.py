@@ -22,7 +22,7 @@ from zonal.simulate.parameters import has_parameters
 from zonal.simulate.standing import standing
 from zonal.simulate.trial import MAX_COLUMNS, Shares
 from zonal.sizes import parse_size
-from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, is_readable
 from zonal.verbs.drawing import compared
 from zonal.verbs.looking import fit_columns, look_at
@@ -73,7 +73,7 @@ def advise(
     began = time.monotonic()
     _check(scan_price, core_hour_price, storage_price, keep_days, per_day, sample_rows)
     tell = progress or silent
-    source = open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
+    source = table_of(table, catalog=catalog, storage_options=storage_options)
     tell("reading the table's metadata", 0, 0)
     snapshot = read_snapshot(source)
     if not isinstance(queries, Workload | Logs):
@@ -179,8 +179,11 @@ class Request:
         """Draw the files over the columns that queries filter, then those of the layout."""
         return compared(self.snapshot, self.snapshot, (), ground.asked, hide=self.terms.hide)
 
-    def ground(self) -> Ground | str:
-        """Read what candidates are tried on, or return why that can't be."""
+    def ground(self, columns: Sequence[str] = (), *, parted: bool = True) -> Ground | str:
+        """Read what candidates are tried on, or return why that can't be.
+
+        `columns` are looked at, too; `parted` as for `ground_of`.
+        """
         if problem := self._problem():
             return problem
         snapshot = self.snapshot
@@ -188,7 +191,7 @@ class Request:
         asked, fit = self._bound(chosen, runs, None)
         if not len(asked):
             return f"No query fits its columns. {'' if self.terms.hide else fit.unknown[0]}".rstrip()
-        names = sampled_columns(snapshot, [*filter_weights(asked)[0], *named_columns(asked.bounds)])
+        names = sampled_columns(snapshot, [*columns, *filter_weights(asked)[0], *named_columns(asked.bounds)])
         if not names:
             return "It has no column that rows could be ordered by."
         self.tell("asking the table's files", 0, 0)
@@ -213,6 +216,7 @@ class Request:
             looked,
             target_file_bytes=self.target,
             seed=self.seed,
+            parted=parted,
         )
 
     def _problem(self) -> str:

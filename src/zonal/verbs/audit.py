@@ -19,7 +19,7 @@ from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture import Picture
 from zonal.simulate.standing import current
-from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, Versioned, is_versioned
 from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent, table_names
 from zonal.verbs.drawing import compared
@@ -69,7 +69,7 @@ def audit(
     limits = Limits(alert_ratio, alert_worse, alert_window)
     how = Auditing(sample, limits, look, sample_rows, hide_literals, seed, picture)
     how.check()
-    source = open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
+    source = table_of(table, catalog=catalog, storage_options=storage_options)
     if not isinstance(queries, Workload | Logs):
         queries = Logs(Logs.of(queries).paths, names, dialect, timezone, views, half_life_days, cap, since)
     auditor = Auditor(source, queries, how, timezone=timezone, progress=progress)
@@ -88,7 +88,7 @@ def audit_versions(
     progress: Progress | None = None,
 ) -> tuple[Audit, ...]:
     """Ask today's queries of the table's last versions, oldest first, from metadata alone."""
-    source = open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
+    source = table_of(table, catalog=catalog, storage_options=storage_options)
     asked = queries if isinstance(queries, Workload | Logs) else Logs.of(queries)
     auditor = Auditor(source, asked, how or Auditing(), timezone=timezone, progress=progress)
     return auditor.last(versions)

@@ -1,6 +1,5 @@
 """`cluster`: rewrite a table's files in the order of a layout, on Spark, and commit them atomically."""
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,27 +12,23 @@ import numpy as np
 from zonal.choosing import still_there
 from zonal.depth import depth_of
 from zonal.display import Shown
-from zonal.errors import LayoutError, TableError, ZonalError, quoted
+from zonal.errors import TableError, ZonalError, quoted
 from zonal.files import Ints, Snapshot
 from zonal.history.records import HistoryError
 from zonal.layout import Layout
 from zonal.picture import Picture
 from zonal.ranks import bind
-from zonal.sampling import OVERHEAD, plan
-from zonal.tables.opening import open_destination, open_table, read_snapshot
-from zonal.tables.table import Table, is_readable
+from zonal.tables.opening import open_destination, read_snapshot, table_of
+from zonal.tables.table import Destination, Table, is_readable
 from zonal.verbs.checking import Job, chosen_layout, rewritable, size_of
 from zonal.verbs.copying import plan_copy, run_copy
 from zonal.verbs.drawing import compared
-from zonal.verbs.learning import LEARNED, Learned, Predicted, Queries, learn
+from zonal.verbs.learning import Learned, Predicted, Queries, learned_for
 from zonal.verbs.recording import Database, opened, run_record
-from zonal.verbs.rewriting import Done, Rewriter, Runner, new_run, physical
+from zonal.verbs.rewriting import Done, Rewriter, Runner, new_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-START_SECONDS = 5.0
-"""What starting Spark takes, about."""
 
 Progress = Callable[["Step"], None]
 
@@ -50,20 +45,6 @@ class Step:
     rows: int = 0
     """Rows and bytes of the files that the commit replaces."""
     bytes: int = 0
-
-
-@dataclass(frozen=True)
-class Names:
-    """How names of tables are understood."""
-
-    catalog: str | None
-    storage_options: Mapping[str, str] | None
-
-    def opened(self, table: Table | str) -> Table:
-        """Open a table by its name; one that is open already stays so."""
-        if not isinstance(table, str):
-            return table
-        return open_table(table, catalog=self.catalog, storage_options=self.storage_options)
 
 
 @dataclass(frozen=True)
@@ -96,37 +77,17 @@ class Clustering(Shown):
     conflicts: int
     seconds: float
     predicted: Predicted | None = None
-    """Where the layout was learned from queries: what they read."""
+    """Where queries were given: what they read."""
     note: str = ""
-    """Why nothing was done, where queries say so, or why the run isn't in the history."""
+    """Why nothing was done, where queries say so, what a prediction is of, or why the run isn't in the history."""
     picture: Picture | None = field(default=None, repr=False, compare=False)
     """The files before and after as rectangles, where it was asked for."""
     location: str = ""
     """Where the table lies."""
-
-
-@dataclass(frozen=True)
-class ClusteringPlan(Shown):
-    """What a rewrite would do."""
-
-    table: str
-    format: str
-    layout: str
-    files: int
-    bytes: int
-    rows: int
-    partitions: int
-    commits: int
-    new_files: int
-    new_bytes: int
-    seconds: float
-    """Estimated from rows that were sorted and written on trial, for this machine's cores."""
-    share_before: float | None = None
-    """Where the layout was learned from queries: the mean share of the table's bytes that they read now …"""
-    share_predicted: float | None = None
-    """… and are predicted to read afterwards."""
-    note: str = ""
-    """Why nothing would be done, where queries say so."""
+    predicted_files: int = 0
+    """What was expected of the new files, from a sample, before they were written …"""
+    predicted_bytes: int = 0
+    """… and of their bytes."""
 
 
 def cluster(
@@ -157,18 +118,19 @@ def cluster(
 
     `layout` is a curve's name with the columns in `by`, or a whole layout; without both it is the one recorded in the
     table; or `tree` or `auto`, which are learned from `queries` (paths of logs, `Logs`, which say more of them, or a
-    workload). Rows stay in their partition. `where` restricts the rewrite to files that
-    might match, `full` rewrites files in the layout, too, `into` leaves the table as it is and writes a copy
-    (`delta:…`, `parquet:…`, `iceberg:…`), `max_bytes` bounds the run, and `commit_every` commits after about so many
-    bytes; sizes are numbers of bytes or texts such as `64MB`. `runner` runs the work elsewhere than on Spark.
-    `picture` draws the files before and after, for a page or a notebook; with `hide_literals` it doesn't show values
-    that queries compare with. The run is added to the history in `database`, with what was predicted and what came out.
+    workload). With any layout, `queries` tell what was predicted and what came out. Rows stay in their partition.
+    `where` restricts the rewrite to files that might match, `full` rewrites files in the layout, too, `into` leaves the
+    table as it is and writes a copy (`delta:…`, `parquet:…`, `iceberg:…`), `max_bytes` bounds the run, and
+    `commit_every` commits after about so many bytes; sizes are numbers of bytes or texts such as `64MB`. `runner` runs
+    the work elsewhere than on Spark. `picture` draws the files before and after, for a page or a notebook; with
+    `hide_literals` it doesn't show values that queries compare with. The run is added to the history in `database`,
+    with what was predicted and what came out.
     """
     account = _Account(time.monotonic(), picture, hide_literals, database)
     account.check()
     report = progress or _silent
-    named = Names(catalog, storage_options)
-    source = named.opened(table)
+    named = partial(table_of, catalog=catalog, storage_options=storage_options)
+    source = named(table)
     report(Step("reading the table's metadata"))
     file_bytes = size_of(target_file_size, "target_file_size")
     if into is not None and (where is not None or full or max_bytes is not None or commit_every is not None):
@@ -176,13 +138,19 @@ def cluster(
     snapshot = read_snapshot(source)
     if into is None:
         rewritable(source, snapshot)
-    learned = _learned(source, snapshot, by, layout, file_bytes, queries, report)
+
+    def told(name: str, done: int, total: int) -> None:
+        report(Step(name, done=done, total=total))
+
+    learned = learned_for(source, snapshot, by, layout, file_bytes, queries, told)
     if learned is not None and learned.layout is None:
         return _left(snapshot, learned, account)
-    layout = layout if learned is None else learned.layout
+    by, layout = (by, layout) if learned is None else (None, learned.layout)
     running = nullcontext(runner) if runner is not None else spark_runner(spark, master, remote, conf)
     if into is not None:
-        return _copied(source, snapshot, by, layout, file_bytes, into, named, running, report, account, learned)
+        destination = open_destination(into, catalog=catalog, storage_options=storage_options)
+        copied = partial(named, into)
+        return _copied(source, snapshot, by, layout, file_bytes, destination, copied, running, report, account, learned)
     job = Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
     groups = job.groups(size_of(commit_every, "commit_every"))
     run = new_run()
@@ -199,31 +167,6 @@ def cluster(
         report(Step("reading the table's metadata"))
         after = job.table.newest().snapshot()
     return account.remembered(_result(job.snapshot, after, job.layout, run, done, account, learned))
-
-
-def _learned(
-    source: Table,
-    snapshot: Snapshot,
-    by: str | Sequence[str] | None,
-    layout: str | Layout | None,
-    file_bytes: int | None,
-    queries: Queries | None,
-    report: Progress,
-) -> Learned | None:
-    """Learn the layout that is asked for; None where it is given."""
-    if layout not in LEARNED:
-        if queries is not None:
-            raise LayoutError("Queries are learned from with --layout auto or --layout tree: say which.")
-        return None
-    if queries is None:
-        raise LayoutError(f"--layout {layout} is learned from queries: give their logs with --queries.")
-    if by is not None:
-        raise LayoutError(f"--layout {layout} finds its columns in the queries: leave out by={by!r}.")
-
-    def tell(name: str, done: int, total: int) -> None:
-        report(Step(name, done=done, total=total))
-
-    return learn(str(layout), source, snapshot, queries, target_file_bytes=file_bytes, progress=tell)
 
 
 @dataclass(frozen=True)
@@ -251,7 +194,7 @@ class _Account:
                 if history is not None and done.versions:
                     history.add_run(run_record(done))
         except HistoryError as error:
-            return replace(done, note=f"The run isn't in the history. {error}")
+            return replace(done, note=" ".join([*filter(None, [done.note]), f"The run isn't in the history. {error}"]))
         return done
 
     def drawn(
@@ -280,8 +223,8 @@ def _copied(
     by: str | Sequence[str] | None,
     layout: str | Layout | None,
     file_bytes: int | None,
-    into: str,
-    named: Names,
+    destination: Destination,
+    copied: Callable[[], Table],
     running: AbstractContextManager[Runner],
     report: Progress,
     account: _Account,
@@ -291,14 +234,13 @@ def _copied(
         raise TableError(f"{quoted(source.name, limit=300)} can't be read by workers.")
     chosen = chosen_layout(snapshot, by, layout, file_bytes)
     bind(snapshot.schema, [*chosen.columns, *chosen.bloom_columns])
-    destination = open_destination(into, catalog=named.catalog, storage_options=named.storage_options)
     run = new_run()
     copy = plan_copy(source, snapshot, destination, chosen, run)
     report(Step("starting Spark"))
     told = partial(_tell, report, _sized(snapshot, np.arange(len(snapshot.files)), 1, 1))
     with running as run_steps:
         done = run_copy(copy, destination, run_steps, told)
-    return account.remembered(_result(snapshot, named.opened(into).snapshot(), chosen, run, done, account, learned))
+    return account.remembered(_result(snapshot, copied().snapshot(), chosen, run, done, account, learned))
 
 
 def _result(
@@ -327,8 +269,21 @@ def _result(
         depths=tuple(depths(before, after, layout)),
         conflicts=done.conflicts,
         seconds=account.seconds,
+        predicted_files=done.predicted_files,
+        predicted_bytes=done.predicted_bytes,
         predicted=None if learned is None else learned.held_against(after),
+        note=_partly(before, done) if learned is not None else "",
         picture=account.drawn(before, after, layout.columns, learned),
+    )
+
+
+def _partly(before: Snapshot, done: Done) -> str:
+    """Say where the prediction is of more than what was rewritten; a copy is of all files, and removes none."""
+    if not 0 < done.removed_files < len(before.files):
+        return ""
+    return (
+        f"{done.removed_files:,} of {len(before.files):,} files were rewritten: what was predicted is of the whole "
+        "table in this layout."
     )
 
 
@@ -343,60 +298,6 @@ def _sized(snapshot: Snapshot, files: Ints, commit: int, commits: int) -> Step:
 
 def _tell(report: Progress, where: Step, name: str, done: int = 0, total: int = 0) -> None:
     report(replace(where, name=name, done=done, total=total))
-
-
-def plan_clustering(
-    table: Table | str,
-    *,
-    by: str | Sequence[str] | None = None,
-    layout: str | Layout | None = None,
-    target_file_size: int | str | None = None,
-    where: str | None = None,
-    full: bool = False,
-    max_bytes: int | str | None = None,
-    commit_every: int | str | None = None,
-    queries: Queries | None = None,
-    catalog: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> ClusteringPlan:
-    """Tell what `cluster` would do with the same arguments; nothing is written, and no Spark is started."""
-    source = Names(catalog, storage_options).opened(table)
-    snapshot = read_snapshot(source)
-    rewritable(source, snapshot)
-    file_bytes = size_of(target_file_size, "target_file_size")
-    learned = _learned(source, snapshot, by, layout, file_bytes, queries, _silent)
-    if learned is not None and learned.layout is None:
-        found = "" if snapshot.layout is None else str(snapshot.layout)
-        return ClusteringPlan(snapshot.name, snapshot.format, found, 0, 0, 0, 0, 0, 0, 0, 0.0, note=learned.reason)
-    layout = layout if learned is None else learned.layout
-    job = Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
-    groups = [still_there(job.snapshot, paths) for paths in job.groups(size_of(commit_every, "commit_every"))]
-    rows = new_files = 0
-    new_bytes, seconds = 0.0, START_SECONDS if groups else 0.0
-    writing = job.table.writing(job.snapshot, layout=job.layout, run=new_run())
-    for files in groups:
-        scan = job.table.scan(job.snapshot, files)
-        placement, sizes = plan(scan, writing, physical(job.layout, scan))
-        count = sum(sizes.rows.values())
-        rows, new_files = rows + count, new_files + placement.files
-        new_bytes += count * sizes.row_bytes
-        seconds += count * sizes.row_seconds * OVERHEAD / (os.cpu_count() or 1)
-    chosen = [file for files in groups for file in files.tolist()]
-    return ClusteringPlan(
-        table=job.snapshot.name,
-        format=job.snapshot.format,
-        layout=str(job.layout),
-        files=len(chosen),
-        bytes=int(job.snapshot.files.sizes[chosen].sum()),
-        rows=rows,
-        partitions=len({*job.snapshot.files.partition[chosen].tolist()}),
-        commits=len(groups),
-        new_files=new_files,
-        new_bytes=round(new_bytes),
-        seconds=seconds,
-        share_before=None if learned is None else learned.before,
-        share_predicted=None if learned is None else learned.predicted,
-    )
 
 
 def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDepth]:

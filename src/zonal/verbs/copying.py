@@ -9,7 +9,7 @@ import pyarrow as pa
 from zonal.errors import TableError, quoted
 from zonal.files import Snapshot
 from zonal.layout import Layout
-from zonal.rewrite import Scan, Writing
+from zonal.rewrite import Scan, Writing, Written
 from zonal.tables.table import Destination, Readable
 from zonal.verbs.rewriting import Done, Report, Runner, is_unknown, refuse_filters, sweep, write_files
 
@@ -47,9 +47,11 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
     files = copy.snapshot.files
     publishing = False
     try:
-        written = []
+        written: list[Written] = []
+        predicted = Done()
         if copy.scan.sources:
-            written = write_files(copy.snapshot, copy.scan, copy.writing, copy.layout, runner, report)
+            written, expected = write_files(copy.snapshot, copy.scan, copy.writing, copy.layout, runner, report)
+            predicted = expected.without()
         report("committing")
         sweep(copy.writing, {file.path for file in written})
         publishing = True
@@ -58,7 +60,7 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
         if not (publishing and is_unknown(error)):
             sweep(copy.writing, ())
         raise
-    return Done(
+    return predicted + Done(
         versions=() if version is None else (version,),
         removed_bytes=int(files.sizes.sum()),
         added_files=len(written),

@@ -21,7 +21,7 @@ from zonal.predicates.bound import All, Anything, Bound, Ranges, leaves_of
 from zonal.pruning import FileIndex, points_of
 from zonal.skipping import Index, Mask, columns_of
 from zonal.sql.where import parse_query, parse_where
-from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.parquetfolder import ParquetTable, Progress
 from zonal.tables.table import Table
 from zonal.verbs.drawing import drawn
@@ -102,7 +102,7 @@ def explain(
     """
     if (where is None) == (sql is None):
         raise PredicateError("Give either a condition (where) or a query (sql).")
-    source = open_table(table) if isinstance(table, str) else table
+    source = table_of(table)
     if where is not None:
         predicate = parse_where(where, dialect=dialect, now=now, timezone=timezone)
     else:
@@ -121,7 +121,7 @@ def _drawn(snapshot: Snapshot, bound: Bound, text: str) -> Picture | None:
 
 def prune(table: Table | str, *, where: str, dialect: str | None = None, timezone: str = "UTC") -> list[str]:
     """Return the files that might hold a row for which the condition is true."""
-    source = open_table(table) if isinstance(table, str) else table
+    source = table_of(table)
     snapshot = source.snapshot()
     bound = bind(
         parse_where(where, dialect=dialect, timezone=timezone), snapshot.schema, dialect=dialect, timezone=timezone

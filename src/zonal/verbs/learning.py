@@ -1,6 +1,6 @@
-"""Layouts that `cluster` learns from queries, and what the rewrite brought against what was predicted."""
+"""Layouts that `cluster` learns from queries or is given, and what a rewrite brought against what was predicted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zonal.advising.asked import Asked
@@ -10,9 +10,11 @@ from zonal.advising.layouts import learn_tree
 from zonal.errors import LayoutError, TableError, quoted
 from zonal.files import Snapshot
 from zonal.layout import TREE, Layout
+from zonal.ranks import bind
 from zonal.simulate.standing import standing
 from zonal.tables.table import Table
-from zonal.verbs.advise import Request, request_of
+from zonal.verbs.advise import Progress, Request, request_of
+from zonal.verbs.checking import chosen_layout
 from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
 
@@ -34,7 +36,10 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """A layout, and the queries that tell what it is worth; for `auto` those that it was not chosen with."""
+    """A layout, and the queries that tell what it is worth; for `auto` those that it was not chosen with.
+
+    What is predicted is of the whole table, freshly clustered.
+    """
 
     layout: Layout | None
     """None: the table is best left as it is."""
@@ -49,6 +54,35 @@ class Learned:
         return Predicted(len(self.asked), self.before, self.predicted, found)
 
 
+def learned_for(
+    source: Table,
+    snapshot: Snapshot,
+    by: str | Sequence[str] | None,
+    layout: str | Layout | None,
+    file_bytes: int | None,
+    queries: Queries | None,
+    progress: Progress,
+) -> Learned | None:
+    """Learn the layout that is asked for, or predict what queries read under the one that is given; None without any.
+
+    `by` and `layout` are what `cluster` was asked for.
+    """
+    if layout in LEARNED:
+        if queries is None:
+            raise LayoutError(f"--layout {layout} is learned from queries: give their logs with --queries.")
+        if by is not None:
+            raise LayoutError(f"--layout {layout} finds its columns in the queries: leave out by={by!r}.")
+        return learn(str(layout), source, snapshot, queries, target_file_bytes=file_bytes, progress=progress)
+    if queries is None:
+        return None
+    if by is None and layout is None and snapshot.layout is None:
+        raise LayoutError(
+            f"{quoted(snapshot.name, limit=200)} records no layout: say --layout auto or --layout tree to learn one "
+            "from the queries, or which columns, as in --by ts,payload_id."
+        )
+    return foretell(chosen_layout(snapshot, by, layout, file_bytes), source, snapshot, queries, progress=progress)
+
+
 def learn(
     kind: str,
     table: Table,
@@ -56,15 +90,43 @@ def learn(
     queries: Queries,
     *,
     target_file_bytes: int | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Learned:
     """Learn a layout: `auto` is what `advise` says, `tree` a tree of all the queries."""
-    asked = queries if isinstance(queries, Workload) else Logs.of(queries)
-    request = request_of(table, snapshot, asked, target_file_size=target_file_bytes, progress=progress)
+    request = _request(table, snapshot, queries, target_file_bytes, progress)
     ground = request.ground()
     if isinstance(ground, str):
         raise TableError(f"No layout can be learned for {quoted(snapshot.name, limit=200)}. {ground}")
     return _best(request, ground) if kind == AUTO else _tree(ground)
+
+
+def foretell(
+    layout: Layout,
+    table: Table,
+    snapshot: Snapshot,
+    queries: Queries,
+    *,
+    progress: Progress | None = None,
+) -> Learned:
+    """Predict what queries would read under a layout that is given."""
+    bind(snapshot.schema, layout.columns)
+    request = _request(table, snapshot, queries, layout.target_file_bytes, progress)
+    ground = request.ground(columns=layout.columns, parted=False)
+    if isinstance(ground, str):
+        name = quoted(snapshot.name, limit=200)
+        raise TableError(f"What queries would read of {name} can't be predicted. {ground}")
+    return Learned(layout, "", ground.asked, ground.standing.current.mean, ground.predicted(layout).mean)
+
+
+def _request(
+    table: Table,
+    snapshot: Snapshot,
+    queries: Queries,
+    target_file_bytes: int | None,
+    progress: Progress | None,
+) -> Request:
+    asked = queries if isinstance(queries, Workload) else Logs.of(queries)
+    return request_of(table, snapshot, asked, target_file_size=target_file_bytes, progress=progress)
 
 
 def _best(request: Request, ground: Ground) -> Learned:

@@ -9,7 +9,7 @@ from zonal.errors import TableError, quoted
 from zonal.predicates.bind import bind
 from zonal.pruning import FileIndex
 from zonal.sql.where import parse_where
-from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, is_readable
 from zonal.worker.splits import plan_splits
 
@@ -33,7 +33,7 @@ def read(
     """
     from zonal.spark.rows import read_rows  # noqa: PLC0415 - pyspark is an extra
 
-    named = open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
+    named = table_of(table, catalog=catalog, storage_options=storage_options)
     if not is_readable(named):
         raise TableError(f"{quoted(named.name, limit=300)} can't be read by workers.")
     snapshot = read_snapshot(named)

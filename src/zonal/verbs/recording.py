@@ -66,4 +66,6 @@ def run_record(done: "Clustering") -> RunRecord:
         share_predicted=None if told is None else told.share_predicted,
         share_after=None if told is None else told.share_after,
         seconds=done.seconds,
+        predicted_files=done.predicted_files,
+        predicted_bytes=done.predicted_bytes,
     )

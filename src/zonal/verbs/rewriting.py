@@ -17,7 +17,7 @@ from zonal.choosing import still_there
 from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError, quoted
 from zonal.files import UNKNOWN, Ints, Snapshot
 from zonal.layout import Layout
-from zonal.placing import Placement
+from zonal.placing import Placement, Sizes
 from zonal.rewrite import Rewrite, Scan, Tally, Writing, Written
 from zonal.sampling import plan
 from zonal.tables.table import Rewritable
@@ -46,6 +46,10 @@ class Done:
     rows: int = 0
     conflicts: int = 0
     """Attempts that another writer's commit made void, wholly or in part."""
+    predicted_files: int = 0
+    """What the sample let expect of the new files, before they were written …"""
+    predicted_bytes: int = 0
+    """… and of their bytes."""
 
     def __add__(self, other: "Done") -> "Done":
         return Done(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
@@ -107,7 +111,7 @@ class Rewriter:
         committing = False
         try:
             scan = table.scan(snapshot, files)
-            written = write_files(snapshot, scan, writing, self.layout, self.runner, self.report)
+            written, expected = write_files(snapshot, scan, writing, self.layout, self.runner, self.report)
             self.report("committing")
             rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name)
             committing = True
@@ -117,7 +121,8 @@ class Rewriter:
                 sweep(writing, ())
             raise
         sweep(writing, kept)
-        return done, lost
+        gone = [part for part, label in enumerate(snapshot.files.partitions) if label in lost]
+        return done + expected.without(gone), lost
 
 
 def new_run() -> str:
@@ -128,16 +133,37 @@ def new_run() -> str:
     return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """The new files as the sample lets expect them: the partition and the bytes of each."""
+
+    partition: Ints
+    bytes: Ints
+
+    @classmethod
+    def of(cls, placement: Placement, sizes: Sizes) -> "Expected":
+        """Take what was planned."""
+        return cls(placement.partition_of_file, np.round(placement.file_rows * sizes.row_bytes).astype(np.int64))
+
+    def without(self, partitions: Sequence[int] = ()) -> Done:
+        """Return what was expected of all partitions but these."""
+        kept = ~np.isin(self.partition, partitions)
+        return Done(predicted_files=int(kept.sum()), predicted_bytes=int(self.bytes[kept].sum()))
+
+
 def write_files(
     snapshot: Snapshot, scan: Scan, writing: Writing, layout: Layout, runner: Runner, report: Report
-) -> list[Written]:
-    """Write the scan's rows in the layout's order, and return the new files only if every row is in them."""
+) -> tuple[list[Written], Expected]:
+    """Write the scan's rows in the layout's order, and return the new files only if every row is in them.
+
+    With them comes what was expected before they were written.
+    """
     report("sampling")
-    placement, _ = plan(scan, writing, physical(layout, scan))
+    placement, sizes = plan(scan, writing, physical(layout, scan))
     report("rewriting")
     tallies, written = runner(scan, writing, placement, plan_splits(scan.sources, placement.files), report)
     check_rows(snapshot, scan, tallies, written)
-    return written
+    return written, Expected.of(placement, sizes)
 
 
 def is_unknown(error: BaseException) -> bool:

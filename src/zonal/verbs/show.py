@@ -12,7 +12,7 @@ from zonal.display import Shown
 from zonal.errors import ColumnError, quoted, suggestion
 from zonal.files import UNKNOWN, LazyBounds, Snapshot
 from zonal.picture import Picture
-from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.parquetfolder import Progress
 from zonal.tables.table import Table
 from zonal.verbs.drawing import drawn
@@ -76,7 +76,7 @@ def show(
     Without `columns`, those of the recorded layout come first, then others that have bounds, a dozen in all.
     `picture` draws the files over these columns, for a page or a notebook.
     """
-    source = open_table(table) if isinstance(table, str) else table
+    source = table_of(table)
     return health_of(read_snapshot(source, progress), columns, picture=picture)
 
 

@@ -1,0 +1,97 @@
+"""What `cluster` would do: the plan of a rewrite, without a change and without Spark."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from zonal.choosing import still_there
+from zonal.display import Shown
+from zonal.layout import Layout
+from zonal.sampling import OVERHEAD, plan
+from zonal.tables.opening import read_snapshot, table_of
+from zonal.tables.table import Table
+from zonal.verbs.advise import silent
+from zonal.verbs.checking import Job, rewritable, size_of
+from zonal.verbs.learning import Queries, learned_for
+from zonal.verbs.rewriting import new_run, physical
+
+START_SECONDS = 5.0
+"""What starting Spark takes, about."""
+
+
+@dataclass(frozen=True)
+class ClusteringPlan(Shown):
+    """What a rewrite would do."""
+
+    table: str
+    format: str
+    layout: str
+    files: int
+    bytes: int
+    rows: int
+    partitions: int
+    commits: int
+    new_files: int
+    new_bytes: int
+    seconds: float
+    """Estimated from rows that were sorted and written on trial, for this machine's cores."""
+    share_before: float | None = None
+    """Where queries were given: the mean share of the table's bytes that they read now …"""
+    share_predicted: float | None = None
+    """… and are predicted to read of the whole table in the layout."""
+    note: str = ""
+    """Why nothing would be done, where queries say so."""
+
+
+def plan_clustering(
+    table: Table | str,
+    *,
+    by: str | Sequence[str] | None = None,
+    layout: str | Layout | None = None,
+    target_file_size: int | str | None = None,
+    where: str | None = None,
+    full: bool = False,
+    max_bytes: int | str | None = None,
+    commit_every: int | str | None = None,
+    queries: Queries | None = None,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> ClusteringPlan:
+    """Tell what `cluster` would do with the same arguments; nothing is written, and no Spark is started."""
+    source = table_of(table, catalog=catalog, storage_options=storage_options)
+    snapshot = read_snapshot(source)
+    rewritable(source, snapshot)
+    file_bytes = size_of(target_file_size, "target_file_size")
+    learned = learned_for(source, snapshot, by, layout, file_bytes, queries, silent)
+    if learned is not None and learned.layout is None:
+        found = "" if snapshot.layout is None else str(snapshot.layout)
+        return ClusteringPlan(snapshot.name, snapshot.format, found, 0, 0, 0, 0, 0, 0, 0, 0.0, note=learned.reason)
+    by, layout = (by, layout) if learned is None else (None, learned.layout)
+    job = Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
+    groups = [still_there(job.snapshot, paths) for paths in job.groups(size_of(commit_every, "commit_every"))]
+    rows = new_files = 0
+    new_bytes, seconds = 0.0, START_SECONDS if groups else 0.0
+    writing = job.table.writing(job.snapshot, layout=job.layout, run=new_run())
+    for files in groups:
+        scan = job.table.scan(job.snapshot, files)
+        placement, sizes = plan(scan, writing, physical(job.layout, scan))
+        count = sum(sizes.rows.values())
+        rows, new_files = rows + count, new_files + placement.files
+        new_bytes += count * sizes.row_bytes
+        seconds += count * sizes.row_seconds * OVERHEAD / (os.cpu_count() or 1)
+    chosen = [file for files in groups for file in files.tolist()]
+    return ClusteringPlan(
+        table=job.snapshot.name,
+        format=job.snapshot.format,
+        layout=str(job.layout),
+        files=len(chosen),
+        bytes=int(job.snapshot.files.sizes[chosen].sum()),
+        rows=rows,
+        partitions=len({*job.snapshot.files.partition[chosen].tolist()}),
+        commits=len(groups),
+        new_files=new_files,
+        new_bytes=round(new_bytes),
+        seconds=seconds,
+        share_before=None if learned is None else learned.before,
+        share_predicted=None if learned is None else learned.predicted,
+    )
