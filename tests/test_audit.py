@@ -429,6 +429,17 @@ def test_many_tables_are_audited_by_a_file(table, tmp_path):
     assert len(json.loads(half.stdout)) == 1, "the other one is"
 
 
+def test_a_table_that_a_file_names_twice_in_other_words_is_told_once(table, tmp_path):
+    plain = table.name.removeprefix("delta:")
+    names = [plain, f"{plain}/../{plain.rpartition('/')[2]}"]
+    entries = "".join(f'[[tables]]\ntable = "{name}"\nqueries = ["queries.sql"]\n' for name in names)
+    (tmp_path / "zonal.toml").write_text(entries)
+    told = run("--config", tmp_path / "zonal.toml", "--output", "prometheus", "--no-database")
+    assert told.exit_code == 1
+    assert "which stands there before: leave one out" in told.stderr
+    assert told.stdout.count("zonal_audit_ratio{") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

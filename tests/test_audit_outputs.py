@@ -106,9 +106,15 @@ def test_a_metric_of_many_tables_is_explained_once():
     assert text.count("# TYPE zonal_audit_ratio gauge\n") == 1
     ratios = {key[1] for key in parsed(text) if key[0] == "zonal_audit_ratio"}
     assert ratios == {
-        (("format", "delta"), ("table", "delta:/lake/events")),
-        (("format", "iceberg"), ("table", "delta:/lake/events")),
+        (("format", "delta"), ("location", "/lake/events"), ("table", "delta:/lake/events")),
+        (("format", "iceberg"), ("location", "/lake/events"), ("table", "delta:/lake/events")),
     }
+
+
+def test_tables_of_one_name_in_two_catalogs_are_told_apart():
+    both = [replace(AUDIT, location=f"s3://{catalog}/events", ratio=0.25) for catalog in ("prod", "test")]
+    found = {dict(labels)["location"] for name, labels in parsed(metrics_text(both)) if name == "zonal_audit_ratio"}
+    assert found == {"s3://prod/events", "s3://test/events"}
 
 
 def test_no_audits_are_no_metrics():

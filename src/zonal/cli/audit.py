@@ -31,7 +31,7 @@ from zonal.cli.options import (
     write_report,
 )
 from zonal.cli.options import history as kept_in
-from zonal.errors import ZonalError
+from zonal.errors import ZonalError, quoted
 from zonal.report.bars import step_bar
 
 if TYPE_CHECKING:
@@ -279,15 +279,24 @@ def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_d
     from zonal.verbs.config import read_config  # noqa: PLC0415
 
     asked = read_config(config)
-    found, failed = [], False
+    found: list[Audit] = []
+    failed = False
     with kept_in(database or asked.database, none=no_database) as kept:
         for each in asked.tables:
             job = _Job(each.table, each.logs(), run.of(each), each.catalog, dict(each.storage_options))
             try:
-                found.append(job.run(kept))
+                audited = job.run(kept)
             except ZonalError as error:
                 failed = True
                 warn(f"{each.table}: {error}")
+                continue
+            if any((other.location, other.table) == (audited.location, audited.table) for other in found):
+                failed = True
+                warn(
+                    f"{each.table}: it is {quoted(audited.table, limit=200)}, which stands there before: leave one out."
+                )
+                continue
+            found.append(audited)
         code = told.all(found, kept, as_list=True)
     return FAILED if failed else code
 

@@ -54,7 +54,9 @@ def metrics_text(audits: Sequence[Audit]) -> str:
 
 
 def _labels(audit: Audit) -> str:
-    return f'{{table="{_escaped(audit.table)}",format="{_escaped(audit.format)}"}}'
+    """Name a table; catalogs may have tables of one name, which lie elsewhere."""
+    told = {"table": audit.table, "format": audit.format, "location": audit.location}
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in told.items()) + "}"
 
 
 def _escaped(value: str) -> str:
