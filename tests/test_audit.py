@@ -427,6 +427,11 @@ def test_many_tables_are_audited_by_a_file(table, tmp_path):
     half = run("--config", tmp_path / "zonal.toml", "--output", "json", "--no-database")
     assert half.exit_code == 1, "one table can't be audited"
     assert len(json.loads(half.stdout)) == 1, "the other one is"
+    text = run("--config", tmp_path / "zonal.toml", "--no-database", "--report", tmp_path / "all.html")
+    assert "0 of 1 table raises an alert; 1 table can't be audited." in text.stdout
+    page = (tmp_path / "all.html").read_text()
+    assert "/nowhere" in page
+    assert table.name.removeprefix("delta:") in page
 
 
 def test_a_table_that_a_file_names_twice_in_other_words_is_told_once(table, tmp_path):

@@ -191,6 +191,20 @@ def test_a_delete_that_rewrote_wide_files_is_traced_to_the_compaction(life):
     assert commit.sentence.endswith(f"had widened: x {now / appended.mean_width('x'):.1f}{TIMES}")
 
 
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_repair_narrowed_what_others_had_widened(kind, tmp_path):
+    life = Life(kind, tmp_path)
+    life.until("compacted")
+    life.home.cluster()
+    table = opened(life.home)
+    snapshot = table.snapshot()
+    ones = np.ones(len(snapshot.files))
+    found = commits_of(snapshot, replay_of(ones, ones), ONES, versions_of(table)[0])
+    assert (found.told[0].kind, found.told[0].since) == ("zonal", snapshot.version)
+    assert "narrowed x to 1/" in found.told[0].sentence
+    assert found.culprits == ()
+
+
 def test_few_versions_are_read(life):
     table = opened(life.home)
     snapshot = table.snapshot()

@@ -21,6 +21,7 @@ from zonal.errors import ZonalError
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.layout import Layout
 from zonal.report import webhook
+from zonal.report.overview import Overview, overview_page, print_overview
 from zonal.report.prometheus import metrics_text
 from zonal.report.sparkline import sparkline
 from zonal.report.trend import MOST_LINES, print_trend
@@ -369,3 +370,39 @@ def test_cuts_of_a_tree_and_hostile_names_are_not_printed_as_they_are():
     assert "[red]x[/red]" in text
     assert "y" * 400 not in text
     assert "another zonal's layout" in trend_of((), [replace(RUN, layout="spiral(ts")])
+
+
+# --- many tables ------------------------------------------------------------------------------------------------------
+
+
+def test_tables_with_an_alert_come_first_with_how_they_went():
+    calm = replace(AUDIT, table="calm", location="/calm", ratio=0.2, audited=NOON)
+    loud = replace(calm, table="loud", location="/loud", ratio=0.1, alerts=(ALERT,))
+    none = replace(calm, table="none", location="/none", ratio=None)
+    past = [replace(RECORD, ratio=ratio, audited=NOON - timedelta(days=1)) for ratio in (0.1, 0.4)]
+    found = Overview([none, calm, loud], {"/loud": [*past, replace(past[0], audited=NOON)]}, [("gone", "It is gone.")])
+    assert [each.table for each in found.ordered] == ["loud", "calm", "none"]
+    assert found.sentence == "1 of 3 tables raises an alert; 1 table can't be audited."
+    assert found.course(loud) == sparkline([0.1, 0.4, 0.1]), "its own record isn't there twice"
+    assert found.course(calm) == ""
+    console = Console(width=120, record=True, file=io.StringIO())
+    print_overview(console, found)
+    text = console.export_text()
+    assert text.index("ALERT loud") < text.index("calm") < text.index("none")
+    page = overview_page(found)
+    assert page.index("loud") < page.index("calm")
+    assert "It is gone." in page
+    assert "script-src" not in page, "it needs no script"
+
+
+@pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", "[red]x[/red]\x1b[31m", "\u202egnp", "x" * 10_000])
+def test_hostile_names_of_many_tables_stay_text(hostile):
+    found = Overview([replace(AUDIT, table=hostile, notes=(hostile,))], {}, [(hostile, hostile)])
+    page = overview_page(found)
+    assert "<script>" not in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert len(page) < 20_000
+    console = Console(width=100, record=True, file=io.StringIO(), color_system=None)
+    print_overview(console, found)
+    assert "\x1b" not in console.export_text()

@@ -255,7 +255,8 @@ def _origin(before: Replaced, snapshot: Snapshot, widths: Widths, at: At, files:
         if commit is None or earlier is None or not len(earlier.files):
             return None
         if _is_wider(widths.since(version.files, chosen, earlier)):
-            return _Origin(commit, widths.since(snapshot.files, files, earlier))
+            now = widths.since(snapshot.files, files, earlier)
+            return _Origin(commit, now) if _is_wider(now) else None  # else they were repaired
         before = earlier
     return None
 

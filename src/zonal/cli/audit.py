@@ -144,10 +144,12 @@ def audit(
             told.versions(job.versions(history))
             return
         found = job.run(kept) if at is None else job.at(at)
-        raise typer.Exit(told.all([found], kept))
+        raise typer.Exit(told.one(found, kept))
 
 
-_WITH_CONFIG = {"config", "database", "no_database", "webhook", "hide_literals", "metadata_only", "seed", "output"}
+_WITH_CONFIG = frozenset(
+    ("config", "database", "no_database", "webhook", "hide_literals", "metadata_only", "seed", "output", "report")
+)
 
 
 def _refuse_others(context: typer.Context) -> None:
@@ -207,46 +209,66 @@ class _Telling:
     limit: float
     """The ratio above which an alert is due, for the page."""
 
-    def all(self, audits: "list[Audit]", kept: "History | None", *, as_list: bool = False) -> int:
-        """Print the audits, write the page, call the webhook, and return the exit code."""
+    def one(self, found: "Audit", kept: "History | None") -> int:
+        """Print an audit, write its page, call the webhook, and return the exit code."""
         from zonal.report.audit import print_audit  # noqa: PLC0415
-        from zonal.report.jsonform import to_json  # noqa: PLC0415
-        from zonal.report.prometheus import metrics_text  # noqa: PLC0415
 
-        if self.report is not None and audits:
-            self._write_page(audits[0], kept)
-        if self.output is AuditOutput.json:
-            typer.echo(to_json(audits if as_list else audits[0]))
-        elif self.output is AuditOutput.prometheus:
-            typer.echo(metrics_text(audits), nl=False)
-        else:
-            for found in audits:
-                print_audit(Console(), found)
-        alarmed = [found for found in audits if found.alerts]
-        for found in alarmed if self.webhook is not None else []:
-            self._call(found)
-        return ALERT if alarmed else 0
+        if self.report is not None:
+            self._write_page(self.report, found, kept)
+        self._print(found, [found])
+        if self.output is AuditOutput.text:
+            print_audit(Console(), found)
+        return self._alarm([found])
+
+    def many(self, audits: "list[Audit]", failed: list[tuple[str, str]], kept: "History | None") -> int:
+        """Print the audits of many tables and how they stand to each other, as `one` does."""
+        from zonal.report.audit import print_audit  # noqa: PLC0415
+        from zonal.report.overview import Overview, overview_page, print_overview  # noqa: PLC0415
+
+        past = {} if kept is None else {each.location: kept.audits(each.location) for each in audits}
+        found = Overview(audits, past, failed)
+        if self.report is not None:
+            write_report(self.report, overview_page(found))
+        self._print(audits, audits)
+        if self.output is AuditOutput.text:
+            console = Console()
+            for each in audits:
+                print_audit(console, each)
+                console.print()
+            print_overview(console, found)
+        code = self._alarm(audits)
+        return FAILED if failed else code
 
     def versions(self, audits: "Sequence[Audit]") -> None:
         """Print the audits of past versions."""
         from zonal.report.audit import print_versions  # noqa: PLC0415
+
+        self._print(list(audits), audits[-1:])
+        if self.output is AuditOutput.text:
+            print_versions(Console(), audits)
+
+    def _print(self, result: object, audits: "Sequence[Audit]") -> None:
+        """Print what programs read."""
         from zonal.report.jsonform import to_json  # noqa: PLC0415
         from zonal.report.prometheus import metrics_text  # noqa: PLC0415
 
-        if self.output is AuditOutput.prometheus:
-            typer.echo(metrics_text(audits[-1:]), nl=False)
-        elif self.output is AuditOutput.json:
-            typer.echo(to_json(list(audits)))
-        else:
-            print_versions(Console(), audits)
+        if self.output is AuditOutput.json:
+            typer.echo(to_json(result))
+        elif self.output is AuditOutput.prometheus:
+            typer.echo(metrics_text(audits), nl=False)
 
-    def _write_page(self, found: "Audit", kept: "History | None") -> None:
+    def _write_page(self, path: Path, found: "Audit", kept: "History | None") -> None:
         from zonal.report.pages import audit_page  # noqa: PLC0415
 
         audits = () if kept is None else kept.audits(found.location)
         runs = () if kept is None else kept.runs(found.location)
-        assert self.report is not None  # noqa: S101 - the caller looked
-        write_report(self.report, audit_page(found, audits, runs, limit=self.limit))
+        write_report(path, audit_page(found, audits, runs, limit=self.limit))
+
+    def _alarm(self, audits: "Sequence[Audit]") -> int:
+        alarmed = [found for found in audits if found.alerts]
+        for found in alarmed if self.webhook is not None else []:
+            self._call(found)
+        return ALERT if alarmed else 0
 
     def _call(self, found: "Audit") -> None:
         """Tell the webhook; where that fails, the alert keeps its exit code, and a warning says what went wrong."""
@@ -280,25 +302,23 @@ def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_d
 
     asked = read_config(config)
     found: list[Audit] = []
-    failed = False
+    failed: list[tuple[str, str]] = []
     with kept_in(database or asked.database, none=no_database) as kept:
         for each in asked.tables:
             job = _Job(each.table, each.logs(), run.of(each), each.catalog, dict(each.storage_options))
             try:
-                audited = job.run(kept)
+                found.append(_only(job.run(kept), found))
             except ZonalError as error:
-                failed = True
+                failed.append((each.table, str(error)))
                 warn(f"{each.table}: {error}")
-                continue
-            if any((other.location, other.table) == (audited.location, audited.table) for other in found):
-                failed = True
-                warn(
-                    f"{each.table}: it is {quoted(audited.table, limit=200)}, which stands there before: leave one out."
-                )
-                continue
-            found.append(audited)
-        code = told.all(found, kept, as_list=True)
-    return FAILED if failed else code
+        return told.many(found, failed, kept)
+
+
+def _only(audit: "Audit", others: "Sequence[Audit]") -> "Audit":
+    """Refuse a table that was audited under another name."""
+    if any((other.location, other.table) == (audit.location, audit.table) for other in others):
+        raise ZonalError(f"It is {quoted(audit.table, limit=200)}, which stands there before: leave one out.")
+    return audit
 
 
 def _print_trend(table: "Table", kept: "History | None", limit: float, output: AuditOutput) -> None:

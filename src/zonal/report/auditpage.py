@@ -89,11 +89,14 @@ def _made(audit: Audit) -> str:
 
 
 def _verdict(audit: Audit) -> Html:
-    sentences = verdict(audit)
-    if audit.fresh is not None and audit.fresh.gain > 0.005:
-        sentences.append(f"Clustered anew, {fresh_text(audit)}.")
+    fresh = [f"Clustered anew, {fresh_text(audit)}."] if audit.fresh is not None and audit.fresh.gain > 0.005 else []
+    return verdict_box(audit, fresh)
+
+
+def verdict_box(audit: Audit, more: Sequence[str] = ()) -> Html:
+    """Write the verdict in the color that it has, with more sentences below it."""
     kind = "verdict bad" if audit.alerts else "verdict other" if audit.ratio is None else "verdict"
-    return element("div", *(element("p", text(each, 2 * _LONG)) for each in sentences), class_=kind)
+    return element("div", *(element("p", text(each, 2 * _LONG)) for each in [*verdict(audit), *more]), class_=kind)
 
 
 def _tiles(audit: Audit) -> Html:

@@ -1,0 +1,116 @@
+"""Audits of many tables beside each other: those with an alert first."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from zonal.auditing.audit import Audit
+from zonal.history.records import AuditRecord
+from zonal.report.audit import audit_facts, audit_notes, known_share
+from zonal.report.auditpage import verdict_box
+from zonal.report.page import Html, Row, described, element, joined, listed, name, page, section, table, text
+from zonal.report.sparkline import sparkline
+from zonal.report.text import printable
+from zonal.report.wording import clipped, plural, share_text
+
+_LONG = 600
+_MOST_POINTS = 30
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Many audits, and what couldn't be audited."""
+
+    audits: Sequence[Audit]
+    past: Mapping[str, Sequence[AuditRecord]] = field(default_factory=dict)
+    """By location, a table's audits so far, oldest first; this one may be among them."""
+    failed: Sequence[tuple[str, str]] = ()
+    """Tables as they were named, with what went wrong."""
+
+    @property
+    def ordered(self) -> list[Audit]:
+        """Return those with an alert first, then by their ratio."""
+        return sorted(self.audits, key=lambda each: (not each.alerts, -(each.ratio or 0.0), each.table))
+
+    @property
+    def sentence(self) -> str:
+        """Say how many there are of each."""
+        alarmed = sum(bool(each.alerts) for each in self.audits)
+        raise_ = "raises" if 1 in (alarmed, len(self.audits)) else "raise"
+        told = f"{alarmed:,} of {plural(len(self.audits), 'table')} {raise_} an alert"
+        return told + (f"; {plural(len(self.failed), 'table')} can't be audited." if self.failed else ".")
+
+    def course(self, audit: Audit) -> str:
+        """Draw how a table's ratio went; empty where there is one audit alone."""
+        ratios = [each.ratio for each in self.past.get(audit.location, ()) if each.audited < audit.audited]
+        return sparkline([*ratios, audit.ratio][-_MOST_POINTS:]) if ratios else ""
+
+
+def print_overview(console: Console, found: Overview) -> None:
+    """Print a line a table."""
+    console.print(Text(found.sentence, style="bold"), soft_wrap=True)
+    lines = Table()
+    lines.add_column("table", overflow="fold")
+    for heading in ("ratio", "bytes read", "anew"):
+        lines.add_column(heading, justify="right")
+    lines.add_column("so far", overflow="fold")
+    for each in found.ordered:
+        shares = map(known_share, (each.ratio, each.byte_share, None if each.fresh is None else each.fresh.byte_share))
+        named = Text(printable(clipped(each.table)), style="bold red" if each.alerts else "")
+        lines.add_row(Text("ALERT ", style="bold red") + named if each.alerts else named, *shares, found.course(each))
+    console.print(lines)
+
+
+def overview_page(found: Overview) -> str:
+    """Return a page of many audits: a table of all of them, then each with its verdict and numbers."""
+    kind = (
+        "verdict bad" if any(each.alerts for each in found.audits) else "verdict other" if found.failed else "verdict"
+    )
+    parts = [
+        element("h1", text("Audits of many tables")),
+        element("div", element("p", text(found.sentence)), class_=kind),
+        _failed(found.failed),
+        _all(found),
+        *(_one(each) for each in found.ordered),
+        element("footer", text("Made by zonal audit. No query was run: statistics tell what must be read.")),
+    ]
+    return page("zonal audit: many tables", joined(parts))
+
+
+def _failed(failed: Sequence[tuple[str, str]]) -> Html:
+    told = (element("span", name(table), text(": "), text(error, _LONG)) for table, error in failed)
+    lines = listed(told)
+    return section("Tables that can't be audited", lines) if lines else lines
+
+
+def _all(found: Overview) -> Html:
+    heads = ("table", "alert", "files read of those in matching partitions", "bytes read", "clustered anew", "so far")
+    rows = [
+        Row(
+            name(each.table),
+            [
+                element("span", text("alert"), class_="bad-text") if each.alerts else text("-"),
+                text(known_share(each.ratio)),
+                text(share_text(each.byte_share)),
+                text("-" if each.fresh is None else share_text(each.fresh.byte_share)),
+                text(found.course(each) or "-"),
+            ],
+            bool(each.alerts),
+        )
+        for each in found.ordered
+    ]
+    caption = "Those with an alert first. The line tells how the ratio went, from audit to audit."
+    return section("All tables", table(caption, heads, rows, plain=(heads[1], heads[-1]))) if rows else Html("")
+
+
+def _one(audit: Audit) -> Html:
+    return element(
+        "section",
+        element("h2", name(audit.table)),
+        verdict_box(audit),
+        described((text(label), text(fact, _LONG)) for label, fact in audit_facts(audit)),
+        listed(text(line, _LONG) for line in audit_notes(audit)),
+    )
