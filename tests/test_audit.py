@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import zonal
 from audit_life import HOPELESS, QUERIES, STAGES, Life, late_part
+from test_audit_outputs import listening
 from zonal.auditing.audit import CommitAudit, Width
 from zonal.auditing.culprits import culprits_of
 from zonal.cli import app
@@ -432,6 +433,39 @@ def test_many_tables_are_audited_by_a_file(table, tmp_path):
     page = (tmp_path / "all.html").read_text()
     assert "/nowhere" in page
     assert table.name.removeprefix("delta:") in page
+
+
+@pytest.mark.parametrize("way", ["option", "environment", "file"])
+def test_an_alert_is_posted_and_calm_is_not(table, tmp_path, monkeypatch, way):
+    monkeypatch.setenv("no_proxy", "*")
+    with listening() as (server, host):
+        url, limit = f"http://{host}/hook", "alert_ratio = {}"
+        config = tmp_path / "zonal.toml"
+        given = {"option": ["--webhook", url], "environment": [], "file": []}[way]
+        if way == "environment":
+            monkeypatch.setenv("ZONAL_WEBHOOK", url)
+
+        def audited(ratio):
+            head = f'webhook = "{url}"\n' if way == "file" else ""
+            entry = f'[[tables]]\ntable = "{table.name}"\nqueries = ["queries.sql"]\n{limit.format(ratio)}\n'
+            config.write_text(head + entry)
+            return run("--config", config, "--no-database", "--output", "json", *given)
+
+        assert audited(0.99).exit_code == 0
+        assert server.heard == []
+        told = audited(0.01)
+        assert told.exit_code == 2
+    ((path, _, sent),) = server.heard
+    assert path == "/hook"
+    assert json.loads(sent) == json.loads(told.stdout)[0], "what is printed is what is sent"
+
+
+def test_a_webhook_in_a_file_is_checked_before_any_work(tmp_path):
+    config = tmp_path / "zonal.toml"
+    config.write_text('webhook = "ftp://x"\n[[tables]]\ntable = "delta:nowhere"\nqueries = ["queries.sql"]\n')
+    told = run("--config", config)
+    assert "only http and https" in str(told.exception)
+    assert "nowhere" not in told.output
 
 
 def test_a_table_that_a_file_names_twice_in_other_words_is_told_once(table, tmp_path):

@@ -145,6 +145,7 @@ def test_since_may_be_a_date_or_a_time_of_toml(written, since):
         ("tables = [3]", "table 1 is a number: it must be a table of keys."),
         ("databse = 'x'\n" + one(""), "has an unknown key 'databse'. Did you mean 'database'?"),
         ("database = 3\n" + one(""), "database is a number: it must be a text."),
+        ("webhook = 3\n" + one(""), "webhook is a number: it must be a text."),
         ("[defaults]\ntable = 'x'\n" + one(""), "[defaults] has an unknown key 'table'."),
         ("[defaults]\nalert_ratios = 1\n" + one(""), "unknown key 'alert_ratios'. Did you mean 'alert_ratio'?"),
         ("[defaults]\ncap = 'x'\n" + one(""), "[defaults]: cap is a text: it must be a number."),
@@ -217,9 +218,9 @@ def test_a_view_that_is_no_text_or_too_long_is_told(written, tmp_path, monkeypat
 
 
 def test_secrets_are_in_no_text(written):
-    text = 'database = "postgresql://me:hunter2@db/lake"\n' + one('storage_options = { key = "hunter3" }')
-    found = read_config(written(text))
-    assert found.database == "postgresql://me:hunter2@db/lake"
+    text = 'database = "postgresql://me:hunter2@db/lake"\nwebhook = "https://x/hunter4"\n'
+    found = read_config(written(text + one('storage_options = { key = "hunter3" }')))
+    assert (found.database, found.webhook) == ("postgresql://me:hunter2@db/lake", "https://x/hunter4")
     assert "hunter" not in repr(found)
     with pytest.raises(ZonalError) as caught:
         read_config(written('database = "postgresql://me:hunter2@db:x/lake"\n' + one("")))

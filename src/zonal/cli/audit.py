@@ -90,7 +90,13 @@ def audit(
     ] = 0.5,
     alert_window: Annotated[int, typer.Option(metavar="NUMBER", help="How many audits those are.")] = 10,
     webhook: Annotated[
-        str | None, typer.Option(metavar="URL", help="POST the audit as JSON here on an alert.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="POST the audit as JSON here on an alert.",
+            envvar="ZONAL_WEBHOOK",
+            show_default=False,
+        ),
     ] = None,
     database: DatabaseUrl = None,
     no_database: NoDatabase = False,
@@ -298,9 +304,13 @@ class _Run:
 
 def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_database: bool) -> int:
     """Audit all tables of a file; one that can't be audited is told, and the others go on."""
+    from zonal.report.webhook import check_url  # noqa: PLC0415
     from zonal.verbs.config import read_config  # noqa: PLC0415
 
     asked = read_config(config)
+    if told.webhook is None and asked.webhook is not None:
+        check_url(asked.webhook)
+        told = replace(told, webhook=asked.webhook)
     found: list[Audit] = []
     failed: list[tuple[str, str]] = []
     with kept_in(database or asked.database, none=no_database) as kept:

@@ -4,6 +4,7 @@ The file is TOML. `[[tables]]` stands once a table, and `[defaults]` may give an
 them; a table's own key replaces the default. Paths in the file are relative to the file's own folder.
 
     database = "sqlite:///history.db"   # where audits are kept; optional
+    webhook = "https://HOST/PATH"       # where alerts are sent as JSON; optional
 
     [defaults]
     queries = ["logs/"]
@@ -118,6 +119,8 @@ class Config:
     path: Path
     database: str | None = field(repr=False)
     """A URL, perhaps with a password."""
+    webhook: str | None = field(repr=False)
+    """A URL, which is a secret itself."""
     tables: tuple[TableConfig, ...]
 
 
@@ -126,16 +129,17 @@ def read_config(path: str | os.PathLike[str]) -> Config:
     path = Path(path)
     shown = quoted(str(path), limit=300)
     document = _parsed(path, shown)
-    _known(document, ("database", "defaults", "tables"), shown)
+    _known(document, ("database", "webhook", "defaults", "tables"), shown)
     folder = path.absolute().parent
     database = _database(document["database"], f"{shown}: database", folder) if "database" in document else None
+    webhook = _text(document["webhook"], f"{shown}: webhook") if "webhook" in document else None
     defaults = _entry(document.get("defaults", {}), f"{shown}: [defaults]", folder, but={"table"})
     listed = document.get("tables", [])
     if not isinstance(listed, list) or not listed:
         raise ConfigError(f"{shown} names no tables: write [[tables]] once for each, with table and queries below it.")
     tables = tuple(_table(each, number, shown, folder, defaults) for number, each in enumerate(listed, 1))
     _refuse_twice(tables, shown)
-    return Config(path, database, tables)
+    return Config(path, database, webhook, tables)
 
 
 def _database(value: object, where: str, folder: Path) -> str:
