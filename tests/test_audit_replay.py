@@ -167,6 +167,28 @@ def test_buckets_are_told_apart():
     assert found.skipped_by_partition == {"bucket of i": (0.5, pytest.approx(1 / 3))}
 
 
+def test_two_numbers_of_buckets_of_one_column_both_exclude():
+    by_two, by_three = (
+        Buckets("i", lambda value, by=by: value % by, np.array(values, np.int64))
+        for by, values in ((2, [0, 1, UNKNOWN, UNKNOWN]), (3, [UNKNOWN, UNKNOWN, 1, 2]))
+    )
+    snapshot = snapshot_of({}, 4, buckets=(by_two, by_three))
+    found = FileIndex(snapshot).prune(Ranges("i", (Interval(4, 4),)))
+    assert found.kept.tolist() == [True, False, True, False]
+    assert found.by_partition["bucket of i"].tolist() == [False, True, False, True]
+    counted = replay(snapshot, [Ranges("i", (Interval(4, 4),))], np.ones(1))
+    assert counted.partition_files.tolist() == [2]
+
+
+def test_lists_have_counts_of_nulls_and_no_bounds():
+    kind = pa.list_(pa.int64())
+    index = ColumnIndex(
+        Bounds(pa.nulls(3, kind), pa.nulls(3, kind), np.array([0, 5, UNKNOWN]), np.zeros(3)), np.array([5, 5, 5])
+    )
+    assert index.all_null.tolist() == [False, True, False]
+    assert index.might_lie_in(Ranges("l", (Interval(None, None),))).tolist() == [True, False, True]
+
+
 def test_conditions_on_one_column_are_counted_together():
     own = column("i", [0, 10, 20, 30], [9, 19, 29, 39])
     halves = [Ranges("i", (Interval(10, None),)), Ranges("i", (Interval(None, 29),))]
@@ -274,6 +296,14 @@ def test_single_texts_are_one_of_the_known_values():
     own = column("s", [b"a", b"b", b"c"], [b"z", b"d", b"c"])
     row = Chances(snapshot_of(own, 3)).of_row(Ranges("s", (Interval(b"c", b"c"),)), np.arange(3))
     assert row == pytest.approx([1 / 5, 1 / 3, 1])
+
+
+def test_a_range_of_floats_is_worth_its_length_and_not_one_of_the_known_values():
+    snapshot = snapshot_of(column("f", [0.0], [100.0]), 1)
+    chance = Chances(snapshot).of_row(Ranges("f", (Interval(50.0, 50.05),)), np.array([0]))
+    assert chance == pytest.approx([0.0005])
+    single = Chances(snapshot).of_row(Ranges("f", (Interval(50.0, 50.0),)), np.array([0]))
+    assert single == pytest.approx([0.5]), "one of two values that are known"
 
 
 def test_nulls_count_by_their_number():

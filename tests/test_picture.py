@@ -134,6 +134,15 @@ def test_a_far_value_does_not_push_all_others_into_one_spot():
     assert len({low for low, _ in spans(picture)}) == 51
 
 
+def test_queries_between_infinite_bounds_have_a_place():
+    infinite = float("inf")
+    for pairs in ([(-infinite, infinite)], [(-infinite, 3.0), (5.0, infinite)]):
+        picture = drawn(
+            pairs, pa.float64(), asked("x = 1", "x BETWEEN 1 AND 9", schema=pa.schema([("x", pa.float64())]))
+        )
+        assert all(0 <= low <= high <= LAST_PLACE for each in picture.questions for low, high in each.boxes["x"])
+
+
 def test_a_bound_that_is_not_known_lies_at_the_end():
     assert spans(drawn([(0, 10), (None, 5), (5, None), (None, None)])) == [
         (0, LAST_PLACE), (0, 32768), (32768, LAST_PLACE), (0, LAST_PLACE),

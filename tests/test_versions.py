@@ -1,16 +1,21 @@
 """Older versions of tables: pinned, listed along the line that led to them, with the names of their time."""
 
 import json
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as OtherDelta
+from deltalake import write_deltalake
 from pyiceberg.types import LongType
 
 from cluster_tables import Delta, Iceberg, Parquet
-from zonal.auditing.naming import named_as
+from zonal.auditing.naming import _decoded, named_as
 from zonal.errors import TableError, ZonalError
+from zonal.files import Bounds
 from zonal.predicates.bind import bind
 from zonal.pruning import FileIndex
 from zonal.sql.where import parse_where
@@ -226,3 +231,50 @@ def test_partition_columns_keep_their_bounds(tmp_path):
         named = named_as(old, now)
         assert kept(named, "s = 'b'", now.schema) == 0, kind.format
         assert kept(named, "s = 'a'", now.schema) == 1, kind.format
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "where", "needed"),
+    [
+        ([5, 20, 100], ["5", "20", "100"], "x = '50'", 1),  # as a text, 50 isn't between 100 and 5
+        (["5", "20", "100"], [5, 20, 100], "x = 50", 1),
+        ([5, 20, 100], [True, False, True], "x = true", 1),
+        ([5, 20, 100], [5.0, 20.0, 100.0], "x = 101", 1),  # of 64 bits, not all are exact
+    ],
+)
+def test_a_column_of_another_order_skips_nothing_in_an_older_version(tmp_path, before, after, where, needed):
+    home = Delta(tmp_path).make([pa.table({"x": before})])
+    write_deltalake(home.root, pa.table({"x": after}), mode="overwrite", schema_mode="overwrite")
+    table = opened(home)
+    named = named_as(table.at(0).snapshot(), table.snapshot())
+    assert kept(named, where, table.snapshot().schema) == needed
+
+
+def cast_bounds(values, older, kind):
+    """Bounds of values in one type, as `named_as` gives them in another."""
+    array = pa.array(values, older)
+    none = np.zeros(len(values), np.int64)
+    found = _decoded({"x": Bounds(array, array, none, none)}, "x", older, kind)
+    return found.lower.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("values", "older", "kind", "expected"),
+    [
+        ([1, 2], pa.int32(), pa.int64(), [1, 2]),
+        ([1, 2**40], pa.int64(), pa.int32(), [None, None]),
+        ([1, 2], pa.int32(), pa.float64(), [1.0, 2.0]),
+        ([1, 2], pa.int64(), pa.float64(), [None, None]),
+        ([0.1], pa.float32(), pa.float64(), [float(np.float32(0.1))]),
+        ([0.1], pa.float64(), pa.float32(), [None]),
+        ([Decimal("1.5")], pa.decimal128(5, 1), pa.decimal128(9, 2), [Decimal("1.50")]),
+        ([7], pa.int32(), pa.decimal128(12, 1), [Decimal("7.0")]),
+        ([date(2026, 1, 2)], pa.date32(), pa.timestamp("us"), [datetime(2026, 1, 2)]),
+        ([date(2026, 1, 2)], pa.date32(), pa.timestamp("us", "UTC"), [None]),
+        ([datetime(2026, 1, 2)], pa.timestamp("us"), pa.timestamp("us", "UTC"), [None]),
+        (["a"], pa.string(), pa.large_string(), ["a"]),
+        ([1], pa.int64(), pa.string(), [None]),
+    ],
+)
+def test_bounds_are_turned_into_types_that_order_values_alike_and_no_others(values, older, kind, expected):
+    assert cast_bounds(values, older, kind) == expected

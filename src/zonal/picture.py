@@ -154,7 +154,7 @@ class _Line:
         if self.axis.even:
             return (low + high) // 2
         start, end = float(self.values[above - 1]), float(self.values[above])
-        part = (float(point) - start) / (end - start) if end > start else 0.5  # type: ignore[arg-type]
+        part = (float(point) - start) / (end - start) if 0 < end - start < math.inf else 0.5  # type: ignore[arg-type]
         return low + round((high - low) * part)
 
 

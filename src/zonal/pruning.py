@@ -62,11 +62,12 @@ class PartitionIndex:
     def skip(self, predicate: Bound) -> Skipped:
         """Keep the files whose partition might hold a row for which the predicate is true."""
         values = self._values.skip(predicate)
-        hashed = dict(self._bucket_masks(predicate, values.kept))
         kept = values.kept.copy()
-        for mask in hashed.values():
+        by = dict(values.by)
+        for name, mask in self._bucket_masks(predicate, values.kept):  # a column may have had several numbers of them
             kept &= ~mask
-        return Skipped(kept, {**values.by, **hashed})
+            by[name] = by[name] | mask if name in by else mask
+        return Skipped(kept, by)
 
     def _bucket_masks(self, predicate: Bound, kept: Mask) -> Iterator[tuple[str, Mask]]:
         """Yield the files whose bucket none of the values of an equality falls into."""

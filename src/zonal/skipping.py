@@ -107,7 +107,7 @@ class ColumnIndex:
         self.all_null = (bounds.nulls >= rows) & (bounds.nulls != UNKNOWN) & (rows != UNKNOWN)
         self.nans = bounds.nans
         both = pa.concat_arrays([bounds.lower, bounds.upper])
-        known = _is_valid(both)
+        known = _is_valid(both) & (family_of(both.type) is not None)  # lists and maps have counts of nulls alone
         self.values, places = _distinct(both, known)
         codes = np.empty(len(both), np.int32)
         codes[known] = places
@@ -189,6 +189,8 @@ def _whole_numbers(words: Sequence[U64]) -> npt.NDArray[np.generic]:
 def _distinct(array: pa.Array, known: Mask) -> tuple[npt.NDArray[np.generic], Ints]:
     """Return the distinct values of those that are known, sorted, and the place of each of them there."""
     plain = decoded_array(array)
+    if family_of(plain.type) is None:
+        return np.zeros(0), np.zeros(0, np.int64)
     if family_of(plain.type) != "bytes":
         return np.unique(comparable_values(array)[known], return_inverse=True)
     texts = plain.cast(pa.large_binary()).filter(pa.array(known))

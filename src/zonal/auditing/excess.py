@@ -123,9 +123,16 @@ class _Column:
         with np.errstate(divide="ignore", invalid="ignore"):
             chance /= width
         if not self.line.step:  # single values have no width, but each is worth one of those that are known
-            met, values = self._met(intervals, at)
-            chance = np.where(width > 0, np.maximum(chance, met / values), met > 0)
+            single = [interval for interval in intervals if self._is_single(interval)]
+            met, values = self._met(single, at)
+            inside, _ = self._met(intervals, at)
+            chance = np.where(width > 0, np.maximum(chance, met / values), inside > 0)
         return np.minimum(chance, 1.0, out=chance)
+
+    def _is_single(self, interval: Interval) -> bool:
+        """Tell whether an interval is one place on the line: a value, or a range that the line is too coarse for."""
+        start, end = self.line.span(interval)
+        return end <= start
 
     def _covered(self, intervals: Sequence[Interval], low: Floats64, high: Floats64) -> Floats64:
         """Return how much of each file's range lies in the intervals."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 from zonal.columns import find, leaf_type
 from zonal.errors import ColumnError
 from zonal.files import Bounds, LazyBounds, Snapshot
+from zonal.words import family_of
 
 
 def named_as(older: Snapshot, current: Snapshot) -> Snapshot:
@@ -73,12 +74,36 @@ def _type_of(schema: pa.Schema, name: str) -> pa.DataType | None:
 
 
 def _decoded(bounds: Mapping[str, Bounds], name: str, older: pa.DataType | None, kind: pa.DataType | None) -> Bounds:
-    """Return bounds in today's type, which may be wider; those that it can't hold are unknown."""
+    """Return bounds in today's type; those of a type that orders values otherwise, or that it can't hold, are unknown.
+
+    A table that was overwritten may have texts where there were numbers, and '100' is less than '5'.
+    """
     found = bounds[name]
     if older == kind or kind is None:
         return found
-    try:
-        return replace(found, lower=found.lower.cast(kind), upper=found.upper.cast(kind))
-    except pa.ArrowException:
-        nothing = pa.nulls(len(found.lower), kind)
-        return replace(found, lower=nothing, upper=nothing)
+    if older is not None and _keeps_order(older, kind):
+        try:
+            return replace(found, lower=found.lower.cast(kind), upper=found.upper.cast(kind))
+        except pa.ArrowException:
+            pass  # a value that it can't hold
+    nothing = pa.nulls(len(found.lower), kind)
+    return replace(found, lower=nothing, upper=nothing)
+
+
+def _keeps_order(older: pa.DataType, kind: pa.DataType) -> bool:
+    """Tell whether a checked cast changes neither values nor their order: the promotions of table formats."""
+    types = pa.types
+    if types.is_integer(older):
+        exact = types.is_floating(kind) and 2 * older.bit_width <= kind.bit_width
+        return bool(exact or types.is_integer(kind) or types.is_decimal(kind))
+    if types.is_floating(older):
+        return bool(types.is_floating(kind) and older.bit_width <= kind.bit_width)
+    if types.is_timestamp(kind):
+        same = types.is_timestamp(older) and (older.tz is None) == (kind.tz is None)
+        return bool(same or (types.is_date(older) and kind.tz is None))
+    alike: tuple[Callable[[pa.DataType], bool], ...] = (types.is_decimal, types.is_date, _is_text)
+    return any(test(older) and test(kind) for test in alike)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return family_of(kind) == "bytes" and not pa.types.is_fixed_size_binary(kind)

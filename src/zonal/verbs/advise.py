@@ -72,6 +72,7 @@ def advise(
     """
     began = time.monotonic()
     _check(scan_price, core_hour_price, storage_price, keep_days, per_day, sample_rows)
+    check_seed(seed)
     tell = progress or silent
     source = table_of(table, catalog=catalog, storage_options=storage_options)
     tell("reading the table's metadata", 0, 0)
@@ -142,6 +143,12 @@ def _check(scan: float, core: float, storage: float, keep: float, per_day: float
         raise ZonalError(f"per_day={per_day} is not a number above 0.")
     if rows < 1:
         raise ZonalError(f"sample_rows={rows} is not a positive number.")
+
+
+def check_seed(seed: int) -> None:
+    """Refuse seeds that no generator takes."""
+    if seed < 0:
+        raise ZonalError(f"seed={seed} is negative: give a number from 0 on.")
 
 
 def _target(snapshot: Snapshot, size: int | str | None) -> int:

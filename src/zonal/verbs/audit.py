@@ -89,9 +89,11 @@ def audit_versions(
 ) -> tuple[Audit, ...]:
     """Ask today's queries of the table's last versions, oldest first, from metadata alone."""
     source = table_of(table, catalog=catalog, storage_options=storage_options)
-    asked = queries if isinstance(queries, Workload | Logs) else Logs.of(queries)
-    auditor = Auditor(source, asked, how or Auditing(), timezone=timezone, progress=progress)
-    return auditor.last(versions)
+    if not isinstance(queries, Workload | Logs):
+        queries = Logs(Logs.of(queries).paths, timezone=timezone)
+    chosen = how or Auditing()
+    chosen.check()
+    return Auditor(source, queries, chosen, timezone=timezone, progress=progress).last(versions)
 
 
 class Auditor:
@@ -117,8 +119,6 @@ class Auditor:
                 f"No query in the logs reads {quoted(self.snapshot.name, limit=200)}. Give the names (--name) by which "
                 "the logs know the table."
             )
-        if not len(self.snapshot.files):
-            raise TableError(f"{quoted(self.snapshot.name, limit=200)} has no files: there is nothing to audit.")
 
     def _read(self, logs: Logs) -> Workload:
         return logs.read(
@@ -132,6 +132,8 @@ class Auditor:
 
         A table that was opened at a version or branch is audited there, and not compared or kept.
         """
+        if not len(self.snapshot.files):
+            raise TableError(f"{quoted(self.snapshot.name, limit=200)} has no files: there is nothing to audit.")
         is_pinned = is_versioned(self.table) and self.table.pinned
         with opened(None if is_pinned else database) as history:
             past = [] if history is None else history.audits(self.snapshot.location, limit=self.how.limits.window)
@@ -148,7 +150,8 @@ class Auditor:
         snapshot = pinned.snapshot()
         if not len(snapshot.files):
             raise TableError(f"Version {version} of {quoted(self.snapshot.name, limit=200)} has no files.")
-        if snapshot.schema.equals(self.snapshot.schema):
+        newest = self.snapshot
+        if snapshot.schema.equals(newest.schema) and snapshot.physical == newest.physical:  # names may come again
             return self._audit(pinned, snapshot, [], look=self.how.look)
         return self._audit(pinned, named_as(snapshot, self.snapshot), [], look=False)
 

@@ -12,13 +12,14 @@ from zonal.auditing.drift import Limits
 from zonal.auditing.findings import Seen, standing_of
 from zonal.auditing.replay import replay
 from zonal.boxes import boxes_of
+from zonal.columns import leaves
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.files import Snapshot
 from zonal.layout import Layout
 from zonal.simulate.parameters import has_parameters
 from zonal.simulate.trial import Shares
 from zonal.tables.table import Table, is_readable
-from zonal.verbs.advise import SAMPLE_ROWS, Progress, sampled_columns
+from zonal.verbs.advise import SAMPLE_ROWS, Progress, check_seed, sampled_columns
 from zonal.verbs.looking import look_at
 from zonal.verbs.trying import ground_of
 from zonal.workload.query import Workload
@@ -46,6 +47,7 @@ class Auditing:
         for name in ("sample", "sample_rows"):
             if getattr(self, name) < 1:
                 raise ZonalError(f"{name}={getattr(self, name)} is not a positive number.")
+        check_seed(self.seed)
         self.limits.check()
 
 
@@ -86,7 +88,9 @@ class Case:
             return Seen()
         layout = self.snapshot.layout
         named = [*filter_weights(self.asked)[0], *named_columns(self.asked.bounds)]
-        names = sampled_columns(self.snapshot, [*(layout.columns if layout else ()), *named])
+        there = set(leaves(self.snapshot.schema))
+        keys = [name for name in (layout.columns if layout else ()) if name in there]
+        names = sampled_columns(self.snapshot, [*keys, *named])
         self.tell("sampling", 0, 0)
         try:
             looked = look_at(self.table, self.snapshot, names, self.replayed.in_partition, self.how.sample_rows)
