@@ -210,6 +210,7 @@ def audit(files=400, asked=60, names=(), *, alert=True):
         14, NOON - timedelta(hours=22), "compaction", "OPTIMIZE", "delta-rs", files // 8, (files // 8) * (64 << 20),
         0.58, 0.83, files // 8, (Width(schema.names[1], 0.97, 0.017), Width(schema.names[0], 0.05, 0.05)),
         f"version 14 (OPTIMIZE by delta-rs, 2026-11-15 14:02 UTC) widened {schema.names[1]} 57 times",
+        ids=(14,),
     )  # fmt: skip
     others = [
         CommitAudit(

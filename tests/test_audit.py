@@ -317,6 +317,22 @@ def test_a_partitioned_table_is_held_against_its_partitions(tmp_path):
     assert skipped["x", False] == pytest.approx((2 / 12 + 8 / 12) / 2)
 
 
+def test_parts_of_queries_that_skip_by_several_columns_have_their_weight_and_bounds(tmp_path):
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    for start in range(0, 100, 10):
+        rows = pa.table({"p": ["a"] * 10, "x": list(range(start, start + 10)), "y": list(range(start, start + 10))})
+        write_deltalake(tmp_path / "t", rows, mode="append", partition_by=["p"])
+    asked = ["x = 1 OR y = 95", "x = 3", "(x = 2 OR y = 91) AND x < 8", "p = 'a'"]
+    found = zonal.audit(str(tmp_path / "t"), queries=Workload.of(asked), look=False)
+    told = {each.column: each for each in found.columns}
+    assert told["x or y"].weight == pytest.approx(0.5)
+    assert told["x or y"].files_with_bounds == 10
+    assert told["x"].weight == pytest.approx(0.75)
+    assert (told["p"].weight, told["p"].partitions, told["p"].skipped_files) == (pytest.approx(0.25), True, 0)
+
+
 def test_what_cant_be_audited_is_refused(tmp_path):
     life = Life("delta", tmp_path)
     life.until("written")
@@ -334,10 +350,13 @@ def test_what_cant_be_audited_is_refused(tmp_path):
 
 def _culprits(widths, weights, read, files=None):
     commits = [
-        CommitAudit(number, None, "delete", "", "", 1, 1, share, share, None, tuple(each), "", (files or read)[number])
+        CommitAudit(
+            number, None, "delete", "", "", 1, 1, share, share, None, tuple(each), "",
+            read_files_share=(files or read)[number], ids=(number,),
+        )
         for number, (each, share) in enumerate(zip(widths, read, strict=True))
-    ]
-    return [each.id for each in culprits_of(commits, None, weights)]
+    ]  # fmt: skip
+    return [each.id for each in culprits_of(commits, weights)]
 
 
 def test_a_commit_that_narrows_more_than_it_widens_is_no_culprit():

@@ -337,10 +337,11 @@ def test_appends_are_blamed_together_where_each_alone_is_too_small(tmp_path):
     read = lambda snapshot: np.where(snapshot.files.added_by > last, 1.0, 0.1)  # noqa: E731
     found = blamed(home, read, lambda snapshot: np.zeros(len(snapshot.files)))
     (culprit,) = found.culprits
-    assert (culprit.id, culprit.kind, culprit.files, culprit.since) == (None, "appends", 20, last + 1)
+    assert (culprit.id, culprit.kind, culprit.files, culprit.since) == (None, "append", 20, last + 1)
+    assert culprit.ids == tuple(range(last + 1, last + 21))
     assert culprit.read_files_share == pytest.approx(20 / (20 + 0.1 * (len(opened(home).snapshot().files) - 20)))
     assert all(each.read_files_share < 0.1 for each in found.told if each.kind == "append")
-    assert culprit.sentence.startswith("20 appends (by delta-rs 1.6.6, 20")
+    assert culprit.sentence.startswith("20 appends (WRITE by delta-rs 1.6.6, 20")
     assert culprit.widths[0].times > 3
     wide = times_text(culprit.widths[0].times)
     assert culprit.sentence.endswith(f"UTC) added 20 files, x {wide} as wide as the others")

@@ -90,7 +90,19 @@ def plan(name="plain"):
 def audit(name="plain"):
     query = QueryAudit(name, name, 3, 0.5, 4, 500, 8, 1000, 0.5, 0.5, 0.5, None, 0.01, 0.1, 0.02, 1.0, 99.0, name, name)
     commit = CommitAudit(
-        12, WHEN, "compaction", name, name, 4, 500, 0.5, 0.9, 3, (Width(name, 0.9, 0.1),), f"{name} widened it 9 times"
+        12,
+        WHEN,
+        "compaction",
+        name,
+        name,
+        4,
+        500,
+        0.5,
+        0.9,
+        3,
+        (Width(name, 0.9, 0.1),),
+        f"{name} widened it 9 times",
+        ids=(12,),
     )
     return Audit(
         table=name, format="delta", location=name, version=7, version_time=WHEN, audited=WHEN, files=8, bytes=1000,

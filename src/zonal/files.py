@@ -37,6 +37,16 @@ class Bounds:
     nans: Ints
     """NaNs in each unit, or UNKNOWN; 0 for types that have none."""
 
+    @classmethod
+    def joined(cls, parts: "Sequence[Bounds]") -> "Bounds":
+        """Put the bounds of several sets of files, of one type, behind each other."""
+        return cls(
+            pa.concat_arrays([part.lower for part in parts]),
+            pa.concat_arrays([part.upper for part in parts]),
+            np.concatenate([part.nulls for part in parts]),
+            np.concatenate([part.nans for part in parts]),
+        )
+
     def take(self, units: Ints) -> "Bounds":
         """Return the bounds of some units."""
         chosen = pa.array(units)

@@ -80,7 +80,7 @@ class PartitionIndex:
                         continue
                     excluded = left & ~np.isin(buckets.values, [*wanted, UNKNOWN])
                     if excluded.any():
-                        yield f"bucket of {part.column}", excluded
+                        yield bucket_label(part.column), excluded
                         left &= ~excluded
 
     def _buckets_of(self, ranges: Ranges, buckets: Buckets) -> set[int] | None:
@@ -89,6 +89,11 @@ class PartitionIndex:
             return None
         found = [buckets.bucket_of(value) for value in values]
         return None if None in found else {bucket for bucket in found if bucket is not None}
+
+
+def bucket_label(column: str) -> str:
+    """Name what buckets skip by."""
+    return f"bucket of {column}"
 
 
 def points_of(ranges: Ranges, schema: pa.Schema) -> list[object] | None:

@@ -60,7 +60,7 @@ class Index:
             might = self.might_match(part)
             excluded = kept & ~might
             if excluded.any():
-                name = " or ".join(columns_of(part)) or "the predicate"
+                name = label_of(part)
                 by[name] = by[name] | excluded if name in by else excluded
             kept &= might
         return Skipped(kept, by)
@@ -207,6 +207,11 @@ def _some_of(values: npt.NDArray[_Kind], at: Ints | None) -> npt.NDArray[_Kind]:
 def _is_valid(array: pa.Array) -> Mask:
     valid: Mask = pc.is_valid(array).to_numpy(zero_copy_only=False)
     return valid
+
+
+def label_of(part: Bound) -> str:
+    """Name what a part of a predicate skips by: its column, or its columns."""
+    return " or ".join(columns_of(part)) or "the predicate"
 
 
 def columns_of(predicate: Bound) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from zonal.files import Files, Ints, LazyBounds, Snapshot
 from zonal.predicates.bound import All, Bound
 from zonal.pruning import PartitionIndex
-from zonal.skipping import Index, Mask, columns_of
+from zonal.skipping import Index, Mask, columns_of, label_of
 
 Amount: TypeAlias = tuple[int, int]
 """Files, and their bytes."""
@@ -81,7 +81,7 @@ class Tally:
             skipped, those = len(at) - count, np.flatnonzero(might)
             at = those if len(at) == len(self.index) else at[those]
             left = int(self._sizes[at].sum())
-            name = " or ".join(columns_of(part)) or "the predicate"
+            name = label_of(part)
             before = by.get(name, (0, 0))
             by[name] = (before[0] + skipped, before[1] + taken - left)
             taken = left

@@ -104,13 +104,13 @@ class Width:
 
 @dataclass(frozen=True)
 class CommitAudit:
-    """The live files that one commit added, or several appends together."""
+    """The live files that one commit added, or several together."""
 
     id: int | None
     """None for files of which the metadata doesn't tell who added them, and for several commits."""
     time: datetime | None
     kind: str
-    """append, compaction, delete, overwrite, zonal, unknown; appends, several of them; several, of any kind."""
+    """append, compaction, delete, overwrite, zonal, unknown; several, where the smallest ones are joined."""
     operation: str
     """As the table's log calls it."""
     writer: str
@@ -130,7 +130,9 @@ class CommitAudit:
     read_files_share: float = 0.0
     """Its part of all files that queries read, each time counted."""
     since: int | None = None
-    """The commit with which it began: itself, the one that had widened its files before it, or the first append."""
+    """The commit with which it began: itself, the one that had widened its files before it, or the first of several."""
+    ids: tuple[int, ...] = ()
+    """The commits, where they are known."""
 
 
 @dataclass(frozen=True)

@@ -53,14 +53,30 @@ def sentence_of(deed: Deed) -> str:
 
 def appends_sentence(commits: Sequence[Commit], files: int, widths: Sequence[Width]) -> str:
     """Say what several appends, in the order of time, added beside the table's other files."""
-    writers = {writer_of(commit) for commit in commits}
-    by = f"by {plain(min(writers), 60)}" if len(writers) == 1 and "" not in writers else ""
-    times = [f"{commit.time.astimezone(timezone.utc):%Y-%m-%d %H:%M}" for commit in commits if commit.time is not None]
-    when = f"{' to '.join(dict.fromkeys([times[0], times[-1]]))} UTC" if times else ""
-    told = ", ".join(part for part in (by, when) if part)
     wider = _wider([(each.column, each.times) for each in widths if each.times is not None])
     beside = f", {_listed(wider)} as wide as the others" if wider else ""
-    return f"{len(commits):,} appends{f' ({told})' if told else ''} added {_count(files)}{beside}"
+    return f"{len(commits):,} appends{_told_of(commits)} added {_count(files)}{beside}"
+
+
+def rewrites_sentence(commits: Sequence[Commit], widths: Sequence[Width], origin: tuple[str, Commit] | None) -> str:
+    """Say what several rewrites of one kind, in the order of time, did to the files that they replaced."""
+    subject = f"{len(commits):,} commits{_told_of(commits)}"
+    wider = _listed(_wider([(each.column, each.times) for each in widths if each.times is not None]))
+    if origin is not None:
+        return f"{subject} rewrote files that {_named(*origin)} had widened: {wider}"
+    return f"{subject} widened {wider}" if wider else f"{subject} replaced files by others, about as wide as before"
+
+
+def _told_of(commits: Sequence[Commit]) -> str:
+    """Say who made commits, and when, as far as that is the same for all of them."""
+    operations, writers = ({*each} for each in zip(*((c.operation, writer_of(c)) for c in commits), strict=True))
+    what = plain(operations.pop(), 60) if len(operations) == 1 else ""
+    by = writers.pop() if len(writers) == 1 else ""
+    times = [f"{commit.time.astimezone(timezone.utc):%Y-%m-%d %H:%M}" for commit in commits if commit.time is not None]
+    when = f"{' to '.join(dict.fromkeys([times[0], times[-1]]))} UTC" if times else ""
+    who = " ".join(part for part in (what, f"by {plain(by, 60)}" if by else "") if part)
+    told = ", ".join(part for part in (who, when) if part)
+    return f" ({told})" if told else ""
 
 
 def _subject(deed: Deed) -> str:

@@ -4,7 +4,6 @@ A commit is held against the files that it replaced, as the versions around it t
 files where it replaced none. Older versions are read for the few commits that matter most.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,20 +11,24 @@ import numpy as np
 
 from zonal.auditing.audit import CommitAudit, Width
 from zonal.auditing.authors import kind_of, plain, writer_of
-from zonal.auditing.blaming import Deed, appends_sentence, sentence_of
+from zonal.auditing.blaming import Deed, sentence_of
 from zonal.auditing.culprits import culprits_of
+from zonal.auditing.groups import Group, groups_of
+from zonal.auditing.pooling import Told, pools_of
 from zonal.auditing.replaced import At, Replaced, replaced_by
 from zonal.auditing.replay import Replay
 from zonal.auditing.widths import Widths
-from zonal.files import UNKNOWN, Commit, Ints, Snapshot
+from zonal.files import Commit, Ints, Snapshot
 
 MOST_COMMITS = 50
 """Commits that are told one by one."""
-LOOKED_AT = 5
-"""Commits whose versions before and after are read."""
-MOST_VERSIONS = 16
-"""Versions that are read for them in all."""
-STEPS_BACK = 3
+LOOKED_AT, LOOKED_AT_OF_FEW = 5, 20
+"""Commits whose versions before and after are read; more of them where that is quick, …"""
+MANY_FILES = 20_000
+"""… which it is with fewer files than these."""
+VERSIONS_EACH = 3
+"""Versions that are read for a commit, in the mean."""
+STEPS_BACK = 10
 """Commits that are followed back from one that rewrote files as they were."""
 WIDER = 2.0
 """Times by which files must have become wider to be called so."""
@@ -38,56 +41,37 @@ class Commits:
     told: tuple[CommitAudit, ...] = ()
     """The culprits first, then those that cause most of what is read for nothing."""
     culprits: tuple[CommitAudit, ...] = ()
-    """The worst first; several appends may be one of them."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """The live files that one commit added."""
-
-    id: int | None
-    commit: Commit | None
-    """None where the history doesn't have it any more."""
-    files: Ints
-    bytes: int
-    read: float
-    read_files: float
-    excess: float
-
-    @property
-    def part(self) -> float:
-        """Return how much it matters."""
-        return max(self.read, self.read_files, self.excess)
+    """The worst first; several commits together may be one of them."""
 
 
 def commits_of(snapshot: Snapshot, replayed: Replay, weights: Mapping[str, float], at: At) -> Commits:
     """Tell what each commit's live files cost, and who made them so.
 
     `weights` are the queries' by the columns that they filter, and `at` returns a version of the table, or None where
-    it is gone; it is asked for the versions around the few commits that matter most, and not for more than 16 in all.
-    Of more than 50 commits, those that matter least are joined in the last row.
+    it is gone; it is asked for the versions around the commits that matter most, of large tables for a few. Of more
+    than 50 commits, those that matter least are joined in the last row.
     """
-    groups = sorted(_groups(snapshot, replayed), key=lambda group: (-group.part, -group.excess))
+    groups = groups_of(snapshot, replayed)
     shown = groups if len(groups) <= MOST_COMMITS else groups[: MOST_COMMITS - 1]
-    widths, past = Widths(snapshot, list(weights)), _Past(at)
-    found = [
-        _audited(group, snapshot, widths, past if number < LOOKED_AT else None) for number, group in enumerate(shown)
-    ]
-    appends = _appends(groups, found, snapshot, widths)
-    culprits = culprits_of(found, appends, weights)
+    looked = LOOKED_AT if len(snapshot.files) > MANY_FILES else LOOKED_AT_OF_FEW
+    widths = Widths(snapshot, list(weights), replayed.read > 0)
+    past = _Past(at, VERSIONS_EACH * looked)
+    told = [_told(group, snapshot, widths, past if number < looked else None) for number, group in enumerate(shown)]
+    found = [each.audit for each in told]
+    culprits = culprits_of([*found, *pools_of(groups, told, snapshot, widths, weights)], weights)
     found.sort(key=lambda each: (-each.excess_share, -each.read_share, -each.bytes, each.id or 0))
-    innocent = [each for each in found if each not in culprits]
+    guilty = [each for each in culprits if each in found]
     rest = groups[len(shown) :]
-    told = (*(each for each in culprits if each in found), *innocent, *([_joined(rest)] if rest else []))
-    return Commits(told, culprits)
+    innocent = [each for each in found if each not in guilty]
+    return Commits((*guilty, *innocent, *([_joined(rest)] if rest else [])), culprits)
 
 
 class _Past:
     """Older versions, some at a time: a large table's takes seconds to read, and much memory."""
 
-    def __init__(self, at: At) -> None:
+    def __init__(self, at: At, most: int) -> None:
         self._at = at
-        self._left = MOST_VERSIONS
+        self._left = most
         self._kept: dict[int, Snapshot | None] = {}
 
     def __call__(self, version: int) -> Snapshot | None:
@@ -101,39 +85,11 @@ class _Past:
         return self._kept[version]
 
 
-def _groups(snapshot: Snapshot, replayed: Replay) -> list[_Group]:
-    files = snapshot.files
-    sizes = files.sizes.astype(np.float64)
-    read, read_files = _parts(sizes * replayed.read), _parts(replayed.read)
-    excess = _parts(sizes * replayed.excess)
-    order = np.argsort(files.added_by, kind="stable")
-    starts = np.flatnonzero(np.diff(files.added_by[order], prepend=np.iinfo(np.int64).min))
-    found = []
-    for chosen in np.split(order, starts[1:]) if len(order) else []:
-        number = int(files.added_by[chosen[0]])
-        group = _Group(
-            id=None if number == UNKNOWN else number,
-            commit=snapshot.commits.get(number),
-            files=np.sort(chosen),
-            bytes=int(files.sizes[chosen].sum()),
-            read=float(read[chosen].sum()),
-            read_files=float(read_files[chosen].sum()),
-            excess=float(excess[chosen].sum()),
-        )
-        found.append(group)
-    return found
-
-
-def _parts(amounts: "np.typing.NDArray[np.float64]") -> "np.typing.NDArray[np.float64]":
-    total = float(amounts.sum())
-    return amounts / total if total > 0 else np.zeros(len(amounts))
-
-
-def _audited(group: _Group, snapshot: Snapshot, widths: Widths, at: At | None) -> CommitAudit:
+def _told(group: Group, snapshot: Snapshot, widths: Widths, at: At | None) -> Told:
     commit, name = group.commit, "version" if snapshot.format == "delta" else "snapshot"
     before = None
     if commit is not None and at is not None:
-        before = replaced_by(commit, snapshot.files, group.files, snapshot, at)
+        before = replaced_by(commit, snapshot.files, group.files, snapshot, at, widths.columns)
     compared = before is not None and len(before.files) > 0
     found = widths.since(snapshot.files, group.files, before) if compared and before else widths.among(group.files)
     kind = "unknown" if commit is None else kind_of(commit, snapshot.format)
@@ -154,7 +110,7 @@ def _audited(group: _Group, snapshot: Snapshot, widths: Widths, at: At | None) -
         deleted_by=None if before is None or before.deleted_by is None else f"{name} {before.deleted_by}",
         origin=None if origin is None else (f"{name} {origin.commit.id}", origin.commit),
     )
-    return CommitAudit(
+    audit = CommitAudit(
         id=group.id,
         time=None if commit is None else commit.time,
         kind=kind,
@@ -168,50 +124,20 @@ def _audited(group: _Group, snapshot: Snapshot, widths: Widths, at: At | None) -
         widths=deed.widths,
         sentence=sentence_of(deed),
         read_files_share=group.read_files,
-        since=group.id if origin is None else origin.commit.id,
+        since=_since(group, before, origin),
+        ids=() if group.id is None else (group.id,),
     )
+    return Told(group, audit, compared, deed.origin)
 
 
-def _appends(
-    groups: Sequence[_Group], told: Sequence[CommitAudit], snapshot: Snapshot, widths: Widths
-) -> CommitAudit | None:
-    """Take all appends together, for each of many may be too small to be blamed; None where there are none or one."""
-    replacing = {each.id for each in told if each.kind != "append"}
-    found = [
-        (group.commit, group)
-        for group in groups
-        if group.commit is not None and group.id not in replacing and kind_of(group.commit, snapshot.format) == "append"
-    ]
-    if len(found) < 2:
-        return None
-    commits = sorted((commit for commit, _ in found), key=lambda commit: (_moment(commit), commit.id))
-    files = np.sort(np.concatenate([group.files for _, group in found]))
-    wide = widths.among(files)
-    operations = {plain(commit.operation) for commit in commits}
-    writers = {writer_of(commit) for commit in commits}
-    return CommitAudit(
-        id=None,
-        time=commits[-1].time,
-        kind="appends",
-        operation=operations.pop() if len(operations) == 1 else "",
-        writer=writers.pop() if len(writers) == 1 else "",
-        files=len(files),
-        bytes=sum(group.bytes for _, group in found),
-        read_share=sum(group.read for _, group in found),
-        excess_share=sum(group.excess for _, group in found),
-        replaced=0,
-        widths=wide,
-        sentence=appends_sentence(commits, len(files), wide),
-        read_files_share=sum(group.read_files for _, group in found),
-        since=commits[0].id,
-    )
+def _since(group: Group, before: Replaced | None, origin: "_Origin | None") -> int | None:
+    """Return the commit with which it began; an overwrite may be a delete and an append."""
+    if origin is not None:
+        return origin.commit.id
+    return group.id if before is None or before.deleted_by is None else before.deleted_by
 
 
-def _moment(commit: Commit) -> float:
-    return -math.inf if commit.time is None else commit.time.timestamp()
-
-
-def _joined(groups: Sequence[_Group]) -> CommitAudit:
+def _joined(groups: Sequence[Group]) -> CommitAudit:
     files = sum(len(group.files) for group in groups)
     return CommitAudit(
         id=None,
@@ -251,7 +177,7 @@ def _origin(before: Replaced, snapshot: Snapshot, widths: Widths, at: At, files:
         if version is None or not len(before.files):
             return None
         commit, chosen = _main_author(version, before.files)
-        earlier = None if commit is None else replaced_by(commit, version.files, chosen, version, at)
+        earlier = None if commit is None else replaced_by(commit, version.files, chosen, version, at, widths.columns)
         if commit is None or earlier is None or not len(earlier.files):
             return None
         if _is_wider(widths.since(version.files, chosen, earlier)):

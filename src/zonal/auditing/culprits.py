@@ -3,40 +3,57 @@
 Excess tells little of it: larger files nearly always hold a match, so a compaction that mixes them makes it smaller.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from zonal.auditing.audit import CommitAudit
+from zonal.line import Floats64
 
 _MUCH, _WIDER, _WIDER_IN_ALL = 0.1, 2.0, 1.25
 """From which part of what is read, times in one column, and times in the mean over columns a commit can be blamed."""
 _MOST = 3
 
 
-def culprits_of(
-    commits: Sequence[CommitAudit], appends: CommitAudit | None, weights: Mapping[str, float]
-) -> tuple[CommitAudit, ...]:
+def culprits_of(suspects: Sequence[CommitAudit], weights: Mapping[str, float]) -> tuple[CommitAudit, ...]:
     """Return those that did harm, the worst first, and not more than three.
 
-    `weights` are the queries' by the columns that they filter. Of several appends each may be small, so `appends` are
-    judged together, and none of them alone.
+    `weights` are the queries' by the columns that they filter. A suspect may be several commits together; of those that
+    have a commit in common, the worst one counts.
     """
-    single = [each for each in commits if appends is None or each.kind != "append"]
-    judged = [(harm_of(each, weights), each) for each in [*single, *([appends] if appends else [])]]
-    worst = sorted((pair for pair in judged if pair[0] > 0), key=lambda pair: -pair[0])
-    return tuple(each for _, each in worst[:_MOST])
+    judged = sorted(((harm_of(each, weights), each) for each in suspects), key=lambda pair: -pair[0])
+    found: list[CommitAudit] = []
+    blamed: set[int] = set()
+    for harm, each in judged:
+        if harm > 0 and len(found) < _MOST and blamed.isdisjoint(each.ids):
+            found.append(each)
+            blamed.update(each.ids)
+    return tuple(found)
 
 
 def harm_of(commit: CommitAudit, weights: Mapping[str, float]) -> float:
-    """Return how much a commit costs: its part of what is read, by files or bytes, times how much wider its files are.
+    """Return how much one suspect costs; see `harms`."""
+    read = np.array([max(commit.read_share, commit.read_files_share)])
+    times = {each.column: np.array([np.nan if each.times is None else each.times]) for each in commit.widths}
+    return float(harms(read, times, weights)[0])
 
-    That is a logarithm, in the mean over what queries filter: a commit that widened one column and narrowed another,
-    which queries filter as much, did no harm. 0 where little is read of its files, or they are hardly wider.
+
+def harms(read: Floats64, times: Mapping[str, Floats64], weights: Mapping[str, float]) -> Floats64:
+    """Return how much suspects cost: their part of what is read, by files or bytes, times how much wider they are.
+
+    `times` are numbers by column: how many times as wide, NaN where that isn't known. Their logarithm counts, in the
+    mean over what queries filter: who widened one column and narrowed another, which queries filter as much, did no
+    harm. 0 where little is read, or files are hardly wider.
     """
-    read = max(commit.read_share, commit.read_files_share)
-    known = [(weights.get(each.column, 0.0), each.times) for each in commit.widths]
-    wider = [(weight, times) for weight, times in known if weight > 0 and times is not None]
-    if read < _MUCH or max((times for _, times in wider), default=0.0) < _WIDER:
-        return 0.0
-    mean = sum(weight * math.log(max(times, 1e-6)) for weight, times in wider) / sum(weight for weight, _ in wider)
-    return read * mean if mean >= math.log(_WIDER_IN_ALL) else 0.0
+    known = [(weights[name], each) for name, each in times.items() if weights.get(name, 0.0) > 0]
+    if not known:
+        return np.zeros(len(read))
+    weight = np.array([[part] for part, _ in known])
+    widened = np.array([each for _, each in known], np.float64)
+    told = np.where(np.isnan(widened), 0.0, weight)
+    whole = told.sum(axis=0)
+    logs = np.log(np.maximum(np.nan_to_num(widened, nan=1.0), 1e-6))
+    mean = np.divide((told * logs).sum(axis=0), whole, out=np.zeros(len(read)), where=whole > 0)
+    widest = np.nan_to_num(widened, nan=0.0).max(axis=0)
+    guilty = (read >= _MUCH) & (widest >= _WIDER) & (mean >= np.log(_WIDER_IN_ALL))
+    return np.where(guilty, read * mean, 0.0)

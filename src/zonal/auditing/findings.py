@@ -22,13 +22,16 @@ from zonal.auditing.authors import writer_of
 from zonal.auditing.commits import Commits
 from zonal.auditing.profit import hindrance_of, is_hopeless
 from zonal.auditing.replay import Replay
-from zonal.files import UNKNOWN, Bounds, Ints, Snapshot
+from zonal.files import UNKNOWN, Files, Ints, Snapshot
 from zonal.picture import is_worse
+from zonal.predicates.bound import All
 from zonal.predicates.text import describe
 from zonal.predicates.tree import Constant, Predicate
+from zonal.pruning import bucket_label
 from zonal.simulate.predicting import Prediction
 from zonal.simulate.standing import Standing
 from zonal.simulate.trial import Shares
+from zonal.skipping import columns_of, label_of
 from zonal.workload.query import Summary
 
 MOST_FILES, MOST_PARTITIONS = 10, 10
@@ -217,22 +220,49 @@ def _at(shares: Shares | None, number: int) -> float | None:
 def _columns(snapshot: Snapshot, asked: Asked, replayed: Replay) -> tuple[ColumnAudit, ...]:
     """Say what each column skips, partition values first; columns that are filtered and skip nothing come last."""
     filtered = filter_weights(asked)[0]
-    files = snapshot.files
+    named, weights = _labels(asked)
+    weights.update(filtered)
+    files, constant = snapshot.files, set(snapshot.partitioning)
+    parted = dict.fromkeys([*replayed.skipped_by_partition, *(name for name in filtered if name in constant)])
     found = [
-        ColumnAudit(name, filtered.get(name, 0.0), len(files), *shares, partitions=True)
-        for name, shares in replayed.skipped_by_partition.items()
+        ColumnAudit(
+            name,
+            weights.get(name, 0.0),
+            len(files),
+            *replayed.skipped_by_partition.get(name, (0.0, 0.0)),
+            partitions=True,
+        )
+        for name in parted
     ]
-    names = dict.fromkeys([*replayed.skipped, *(name for name in filtered if name not in files.partition_bounds)])
-    for name in names:
+    for name in dict.fromkeys([*replayed.skipped, *(name for name in filtered if name not in constant)]):
         shares = replayed.skipped.get(name, (0.0, 0.0))
-        known = _with_bounds(files.bounds[name]) if name in files.bounds else 0
-        found.append(ColumnAudit(name, filtered.get(name, 0.0), known, *shares))
+        found.append(ColumnAudit(name, weights.get(name, 0.0), _with_bounds(files, named.get(name, (name,))), *shares))
     return tuple(sorted(found, key=lambda column: (not column.partitions, -column.skipped_bytes)))
 
 
-def _with_bounds(bounds: Bounds) -> int:
-    both = pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper))
-    return int(pc.sum(both).as_py() or 0)
+def _labels(asked: Asked) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
+    """Return what skipping parts of queries are called, with their columns, and the weight of queries with them."""
+    columns: dict[str, tuple[str, ...]] = {}
+    weights: dict[str, float] = {}
+    for bound, weight in zip(asked.bounds, asked.weights.tolist(), strict=True):
+        parts = bound.parts if isinstance(bound, All) else (bound,)
+        found = {label_of(part): tuple(columns_of(part)) for part in parts}
+        found.update({bucket_label(name): (name,) for names in tuple(found.values()) for name in names})
+        columns.update(found)
+        for label in found:
+            weights[label] = weights.get(label, 0.0) + weight
+    return columns, weights
+
+
+def _with_bounds(files: Files, names: Sequence[str]) -> int:
+    """Count the files that have bounds of all these columns."""
+    known = np.ones(len(files), np.bool_)
+    for name in names:
+        bounds = files.bounds.get(name)
+        if bounds is None:
+            return 0
+        known &= pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper)).to_numpy(zero_copy_only=False)
+    return int(known.sum())
 
 
 def _worst_files(snapshot: Snapshot, replayed: Replay) -> tuple[FileAudit, ...]:

@@ -1,6 +1,6 @@
 """Which files a commit replaced, by the versions before and after it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from zonal.auditing.authors import kind_of
 from zonal.auditing.naming import named_as
-from zonal.files import Commit, Files, Ints, Snapshot
-from zonal.skipping import Mask
+from zonal.files import Bounds, Commit, Files, Ints, Snapshot
+from zonal.skipping import ColumnIndex, Mask
 
 At = Callable[[int], Snapshot | None]
 """Returns a version of the table as it was; None where its metadata is gone."""
@@ -30,10 +30,13 @@ class Replaced:
     """The commit right before, if that one removed them: PyIceberg overwrites by a delete and an append."""
 
 
-def replaced_by(commit: Commit, added: Files, files: Ints, snapshot: Snapshot, at: At) -> Replaced | None:
+def replaced_by(
+    commit: Commit, added: Files, files: Ints, snapshot: Snapshot, at: At, columns: Sequence[str] = ()
+) -> Replaced | None:
     """Find what a commit replaced by `files` of `added`; None where a version isn't there any more.
 
-    A file with the same path before and after has been marked anew, as Delta does with deletion vectors.
+    A file with the same path before and after has been marked anew, as Delta does with deletion vectors. `columns` are
+    those by which an append is told from an overwrite, where a delete came right before it.
     """
     if commit.parent is None:
         # Once snapshots have expired, Iceberg's oldest one may have lost its parent; an append replaces nothing.
@@ -50,7 +53,7 @@ def replaced_by(commit: Commit, added: Files, files: Ints, snapshot: Snapshot, a
     paths = added.paths.take(pa.array(files))
     marked = _holds(paths, before.files.paths)
     if not removed.any() and not marked.any():
-        found = _deleted_before(before, added, files, snapshot, at)
+        found = _deleted_before(before, added, files, snapshot, at, columns)
         if found is not None:
             return found
     return Replaced(named_as(before, snapshot), np.flatnonzero(removed | marked), int(removed.sum()))
@@ -64,7 +67,9 @@ def _only_appends(commit: Commit, parent: Commit) -> bool:
     return kind_of(commit, "iceberg") == "append" and kind_of(parent, "iceberg") != "delete"
 
 
-def _deleted_before(before: Snapshot, added: Files, files: Ints, snapshot: Snapshot, at: At) -> Replaced | None:
+def _deleted_before(
+    before: Snapshot, added: Files, files: Ints, snapshot: Snapshot, at: At, columns: Sequence[str]
+) -> Replaced | None:
     """Look for files that a delete right before the commit removed, from the partitions that it wrote to."""
     parent = None if before.version is None else before.commits.get(before.version)
     if parent is None or parent.parent is None or kind_of(parent, before.format) != "delete":
@@ -75,7 +80,24 @@ def _deleted_before(before: Snapshot, added: Files, files: Ints, snapshot: Snaps
     same = np.array([label in written for label in earlier.files.partitions], np.bool_)
     gone = ~_holds(before.files.paths, earlier.files.paths)
     chosen = np.flatnonzero(gone & same[earlier.files.partition])
-    return Replaced(named_as(earlier, snapshot), chosen, len(chosen), parent.id) if len(chosen) else None
+    if not len(chosen):
+        return None
+    version = named_as(earlier, snapshot)
+    if not all(_overlap(added, files, version.files, chosen, name) for name in columns):
+        return None  # as where old days are deleted, and then a new one is added
+    return Replaced(version, chosen, len(chosen), parent.id)
+
+
+def _overlap(added: Files, files: Ints, older: Files, gone: Ints, column: str) -> bool:
+    """Tell whether files have values of a column where the others had them, as far as bounds tell."""
+    told = [each.bounds[column].take(those) for each, those in ((added, files), (older, gone)) if column in each.bounds]
+    unknown = any(each.lower.null_count or each.upper.null_count for each in told)
+    if len(told) < 2 or unknown or told[0].lower.type != told[1].lower.type:
+        return True
+    index = ColumnIndex(Bounds.joined(told), np.concatenate([added.rows[files], older.rows[gone]]))
+    mine, theirs = slice(0, len(files)), slice(len(files), None)
+    start = max(index.lower[mine].min(), index.lower[theirs].min())
+    return bool(start <= min(index.upper[mine].max(), index.upper[theirs].max()))
 
 
 def _holds(paths: pa.Array, wanted: pa.Array) -> Mask:

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from zonal.auditing.audit import Width
 from zonal.auditing.replaced import Replaced
 from zonal.files import Bounds, Files, Ints, LazyBounds, Snapshot
 from zonal.line import Floats64, line_of
-from zonal.skipping import ColumnIndex
+from zonal.skipping import ColumnIndex, Mask
 
 _SPOT = 0.01
 """Where four fifths of the bounds lie within this part of the range, a few outliers make it …"""
@@ -63,69 +61,58 @@ def _places(values: npt.NDArray[np.generic]) -> Floats64:
     return place
 
 
-class Total(NamedTuple):
-    """Widths added up by bytes: those of some files taken from those of all give the others'."""
-
-    width: float
-    bytes: int
-
-    @property
-    def mean(self) -> float | None:
-        """Return the mean by bytes; None where no file has a width."""
-        return max(self.width, 0.0) / self.bytes if self.bytes > 0 else None
-
-    def without(self, part: "Total") -> "Total":
-        """Return what is left."""
-        return Total(self.width - part.width, self.bytes - part.bytes)
-
-
-def total_width(widths: Floats64, sizes: Ints) -> Total:
-    """Add up the widths of files that have one."""
-    known = ~np.isnan(widths)
-    weight = np.maximum(sizes[known], 1)
-    return Total(float(widths[known] @ weight.astype(np.float64)), int(weight.sum()))
-
-
 def mean_width(widths: Floats64, sizes: Ints) -> float | None:
     """Return the mean by bytes; None where no file has a width."""
-    return total_width(widths, sizes).mean
-
-
-def joined(parts: Sequence[Bounds]) -> Bounds:
-    """Put the bounds of several sets of files of one type behind each other."""
-    return Bounds(
-        pa.concat_arrays([part.lower for part in parts]),
-        pa.concat_arrays([part.upper for part in parts]),
-        np.concatenate([part.nulls for part in parts]),
-        np.concatenate([part.nans for part in parts]),
-    )
+    known = ~np.isnan(widths)
+    weight = np.maximum(sizes[known], 1).astype(np.float64)
+    return float(widths[known] @ weight / weight.sum()) if len(weight) else None
 
 
 class Widths:
     """The filtered columns of which files have bounds, with every file's width in them."""
 
-    def __init__(self, snapshot: Snapshot, columns: Sequence[str]) -> None:
+    def __init__(self, snapshot: Snapshot, columns: Sequence[str], read: Mask | None = None) -> None:
+        """Measure the files; `read` tells which ones queries read, for others tell little of what they find."""
         self._files = snapshot.files
         bounds = snapshot.files.bounds
         if isinstance(bounds, LazyBounds):
             bounds.load(columns)
+        sizes = np.maximum(snapshot.files.sizes, 1).astype(np.float64)
         self._bounds: dict[str, Bounds] = {}
         self._own: dict[str, Measured] = {}
-        self._totals: dict[str, Total] = {}
+        self._weighed: dict[str, Floats64] = {}
         for name in dict.fromkeys(columns):
             own = measured(bounds[name], snapshot.files.rows) if name in bounds and len(snapshot.files) else None
             if own is not None:
                 self._bounds[name], self._own[name] = bounds[name], own
-                self._totals[name] = total_width(own.widths, snapshot.files.sizes)
+                self._weighed[name] = _weighed(own.widths, sizes, read)
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns that are measured."""
+        return list(self._own)
 
     def among(self, files: Ints) -> tuple[Width, ...]:
-        """Hold files against all the others."""
+        """Hold files against all the others that are read, or if none is, against all."""
         found = []
-        for name, own in self._own.items():
-            mine = total_width(own.widths[files], self._files.sizes[files])
-            if mine.mean is not None:
-                found.append(Width(name, mine.mean, self._totals[name].without(mine).mean))
+        for name, weighed in self._weighed.items():
+            mine, others = _means(weighed[:, files].sum(axis=1, keepdims=True), weighed)
+            if not np.isnan(mine[0]):
+                found.append(Width(name, float(mine[0]), None if np.isnan(others[0]) else float(others[0])))
         return _sorted(found)
+
+    def tails(self, groups: Sequence[Ints]) -> dict[str, Floats64]:
+        """Hold each group of files and all groups behind it, together, against all others: how many times wider.
+
+        By column, a number a group; NaN where there are no others, or no width is known.
+        """
+        files, number = np.concatenate(groups), np.repeat(np.arange(len(groups)), list(map(len, groups)))
+        found = {}
+        for name, weighed in self._weighed.items():
+            sums = np.array([np.bincount(number, row, len(groups)) for row in weighed[:, files]])
+            mine, others = _means(np.cumsum(sums[:, ::-1], axis=1)[:, ::-1], weighed)
+            found[name] = np.divide(mine, others, out=np.full(len(groups), np.nan), where=others > 0)
+        return found
 
     def unbounded(self, files: Ints) -> tuple[str, ...]:
         """Return the columns of which none of these files has bounds."""
@@ -154,11 +141,31 @@ class Widths:
             if len({part.lower.type for part in parts}) > 1:
                 continue  # the column had a type whose bounds today's can't hold
             rows = np.concatenate([files.rows[chosen], older.rows[before.files], self._files.rows[ends]])
-            found = measured(joined(parts), rows)
+            found = measured(Bounds.joined(parts), rows)
             width = None if found is None else mean_width(found.widths[: len(chosen)], files.sizes[chosen])
             if found is not None and width is not None:
                 past = mean_width(found.widths[len(chosen) : -len(ends)], older.sizes[before.files])
                 yield Width(name, width, past)
+
+
+def _weighed(widths: Floats64, sizes: Floats64, read: Mask | None) -> Floats64:
+    """Return a row each of widths by bytes and of bytes, of the files that are read, and the same of all files."""
+    known = ~np.isnan(widths)
+    every = np.array([np.where(known, widths, 0.0) * sizes, known * sizes])
+    return np.concatenate([every if read is None else every * read, every])
+
+
+def _means(mine: Floats64, weighed: Floats64) -> tuple[Floats64, Floats64]:
+    """Return the mean widths of some files, whose sums are given, and of all others; NaN where there are none.
+
+    Those that are read count; where none of them is read, all do.
+    """
+    others = weighed.sum(axis=1, keepdims=True) - mine
+    found = []
+    for sums in (mine, others):
+        means = np.divide(sums[::2], sums[1::2], out=np.full_like(sums[::2], np.nan), where=sums[1::2] > 0.5)
+        found.append(np.maximum(np.where(np.isnan(means[0]), means[1], means[0]), 0.0))
+    return found[0], found[1]
 
 
 def _sorted(widths: Iterable[Width]) -> tuple[Width, ...]:

@@ -122,12 +122,11 @@ def _commits(commits: Sequence[CommitAudit]) -> Table:
 
 def commit_text(commit: CommitAudit) -> str:
     """Name a commit."""
-    if commit.id is None:
-        return {"several": "other commits", "appends": "appends"}.get(
-            commit.kind, "commits that the history doesn't tell"
-        )
+    if commit.id is None and len(commit.ids) < 2:
+        return "other commits" if commit.kind == "several" else "commits that the history doesn't tell"
     by = f" by {commit.writer}" if commit.writer else ""
-    return f"{commit.id}: {commit.operation}{by}"
+    what = f"{len(commit.ids):,} commits" if commit.id is None else str(commit.id)
+    return f"{what}: {commit.operation}{by}"
 
 
 def _queries(found: Audit) -> Table:

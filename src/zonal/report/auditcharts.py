@@ -126,8 +126,8 @@ def commits_chart(audit: Audit) -> Chart | None:
 
 
 def _is_culprit(commit: CommitAudit, audit: Audit) -> bool:
-    """Tell whether a commit, or all appends of which it is one, did harm."""
-    return any(each is commit or (each.kind == "appends" and commit.kind == "append") for each in audit.culprits)
+    """Tell whether a commit did harm, alone or with others."""
+    return any(commit.id in each.ids for each in audit.culprits)
 
 
 def _short(commit: CommitAudit) -> str:

@@ -199,8 +199,8 @@ class Auditor:
     def _commits(self, snapshot: Snapshot, case: Case) -> Commits:
         if not snapshot.commits:
             return Commits()
-        parted = snapshot.files.partition_bounds.keys() - case.replayed.skipped.keys()
-        weights = {name: weight for name, weight in filter_weights(case.asked)[0].items() if name not in parted}
+        filtered = filter_weights(case.asked)[0]  # a partition's own column has one value in a file, however wide
+        weights = {name: weight for name, weight in filtered.items() if name not in snapshot.partitioning}
         return commits_of(snapshot, case.replayed, weights, self._version)
 
     def _version(self, version: int) -> Snapshot | None:

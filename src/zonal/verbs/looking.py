@@ -120,12 +120,7 @@ def _footers(table: Table, snapshot: Snapshot, files: Ints) -> list[Footer]:
 def _group_bounds(footers: Sequence[Footer], snapshot: Snapshot, name: str) -> Bounds:
     kind = leaf_type(snapshot.schema, find(snapshot.schema, name))
     found = [row_group_bounds(footer, snapshot.physical[name], kind) for footer in footers]
-    return Bounds(
-        pa.concat_arrays([each.lower for each in found]),
-        pa.concat_arrays([each.upper for each in found]),
-        np.concatenate([each.nulls for each in found]),
-        np.concatenate([each.nans for each in found]),
-    )
+    return Bounds.joined(found)
 
 
 def _evenly(files: Ints, count: int) -> Ints:

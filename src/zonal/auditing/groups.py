@@ -1,0 +1,61 @@
+"""A table's live files, by the commit that added them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from zonal.auditing.replay import Replay
+from zonal.files import UNKNOWN, Commit, Ints, Snapshot
+from zonal.line import Floats64
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The live files that one commit added."""
+
+    id: int | None
+    """None for files of which the metadata doesn't tell who added them."""
+    commit: Commit | None
+    """None where the history doesn't have it any more."""
+    files: Ints
+    bytes: int
+    read: float
+    """Its part of all bytes that queries read …"""
+    read_files: float
+    """… of all files, each time counted …"""
+    excess: float
+    """… and of the bytes that they read for nothing."""
+
+    @property
+    def part(self) -> float:
+        """Return how much it matters."""
+        return max(self.read, self.read_files, self.excess)
+
+
+def groups_of(snapshot: Snapshot, replayed: Replay) -> list[Group]:
+    """Return the live files of each commit, those that matter most first."""
+    files = snapshot.files
+    sizes = files.sizes.astype(np.float64)
+    read, read_files = _parts(sizes * replayed.read), _parts(replayed.read)
+    excess = _parts(sizes * replayed.excess)
+    order = np.argsort(files.added_by, kind="stable")
+    starts = np.flatnonzero(np.diff(files.added_by[order], prepend=np.iinfo(np.int64).min))
+    found = []
+    for chosen in np.split(order, starts[1:]) if len(order) else []:
+        number = int(files.added_by[chosen[0]])
+        group = Group(
+            id=None if number == UNKNOWN else number,
+            commit=snapshot.commits.get(number),
+            files=np.sort(chosen),
+            bytes=int(files.sizes[chosen].sum()),
+            read=float(read[chosen].sum()),
+            read_files=float(read_files[chosen].sum()),
+            excess=float(excess[chosen].sum()),
+        )
+        found.append(group)
+    return sorted(found, key=lambda group: (-group.part, -group.excess))
+
+
+def _parts(amounts: Floats64) -> Floats64:
+    total = float(amounts.sum())
+    return amounts / total if total > 0 else np.zeros(len(amounts))

@@ -1,0 +1,124 @@
+"""Commits taken together, for each of many may be too small to be blamed.
+
+Appends are what a stream does to a clustered table; rewrites go from partition to partition, or write files again that
+somebody else had widened.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from zonal.auditing.audit import CommitAudit, Width
+from zonal.auditing.authors import kind_of, plain, writer_of
+from zonal.auditing.blaming import appends_sentence, rewrites_sentence
+from zonal.auditing.culprits import harms
+from zonal.auditing.groups import Group
+from zonal.auditing.widths import Widths
+from zonal.files import Commit, Snapshot
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """A commit's live files, and what is told of them."""
+
+    group: Group
+    audit: CommitAudit
+    compared: bool
+    """Whether its files are held against those that it replaced."""
+    origin: tuple[str, Commit] | None
+    """The commit that had made its files wide before, with its name."""
+
+
+def pools_of(
+    groups: Sequence[Group], told: Sequence[Told], snapshot: Snapshot, widths: Widths, weights: Mapping[str, float]
+) -> Iterator[CommitAudit]:
+    """Return commits that may be guilty together: the last appends, and rewrites of one kind by one writer."""
+    replacing = {each.group.id for each in told if each.audit.kind != "append"}
+    appends = [
+        (group, group.commit)
+        for group in groups
+        if group.commit is not None
+        and group.read_files > 0  # what nobody reads does no harm
+        and group.id not in replacing
+        and kind_of(group.commit, snapshot.format) == "append"
+    ]
+    if len(appends) > 1:
+        yield from _last_appends(appends, widths, weights)
+    alike: dict[object, list[Told]] = defaultdict(list)
+    for each in told:
+        if each.compared and each.group.commit is not None:
+            made = each.audit.kind, each.audit.operation, each.audit.writer
+            alike[made if each.origin is None else each.audit.since].append(each)
+    yield from (_rewrites(pool) for pool in alike.values() if len(pool) > 1)
+
+
+def _last_appends(
+    appends: Sequence[tuple[Group, Commit]], widths: Widths, weights: Mapping[str, float]
+) -> Iterator[CommitAudit]:
+    """Take the last so many appends together as do most harm: those before them were as good as the table is."""
+    ordered = sorted(appends, key=lambda pair: _time_of(pair[1]))
+    groups = [group for group, _ in ordered]
+    shares = np.array([[group.read, group.read_files] for group in groups])
+    read = np.cumsum(shares[::-1], axis=0)[::-1].max(axis=1)  # of each append and all behind it
+    found = harms(read, widths.tails([group.files for group in groups]), weights)
+    first = len(found) - 1 - int(np.argmax(found[::-1]))  # of equal ones, the fewest
+    pool, commits = groups[first:], [commit for _, commit in ordered[first:]]
+    if found[first] > 0 and len(pool) > 1:
+        files = np.sort(np.concatenate([group.files for group in pool]))
+        wide = widths.among(files)
+        yield _together(pool, commits, "append", wide, appends_sentence(commits, len(files), wide))
+
+
+def _rewrites(pool: Sequence[Told]) -> CommitAudit:
+    pool = sorted(pool, key=lambda each: _time_of(each.group.commit))
+    commits = [each.group.commit for each in pool if each.group.commit is not None]
+    wide = tuple(_mean_widths(pool))
+    sentence = rewrites_sentence(commits, wide, pool[0].origin)
+    found = _together([each.group for each in pool], commits, pool[0].audit.kind, wide, sentence)
+    return replace(found, since=pool[0].audit.since)
+
+
+def _mean_widths(pool: Sequence[Told]) -> Iterator[Width]:
+    """Yield the mean widths, by the bytes of each commit's files, of the columns that are known of all."""
+    names = [each.column for each in pool[0].audit.widths]
+    known = [{width.column: width for width in each.audit.widths} for each in pool]
+    bytes_ = np.array([max(each.group.bytes, 1) for each in pool], np.float64)
+    for name in names:
+        found = [widths.get(name) for widths in known]
+        before = [math.nan if width is None or width.before is None else width.before for width in found]
+        now = [math.nan if width is None else width.width for width in found]
+        if not np.isnan([now, before]).any():
+            yield Width(name, float(np.average(now, weights=bytes_)), float(np.average(before, weights=bytes_)))
+
+
+def _together(
+    groups: Sequence[Group], commits: Sequence[Commit], kind: str, widths: tuple[Width, ...], sentence: str
+) -> CommitAudit:
+    """Add up commits, which are in the order of time."""
+    operations, writers = {plain(each.operation) for each in commits}, {writer_of(each) for each in commits}
+    return CommitAudit(
+        id=None,
+        time=commits[-1].time,
+        kind=kind,
+        operation=operations.pop() if len(operations) == 1 else "",
+        writer=writers.pop() if len(writers) == 1 else "",
+        files=sum(len(group.files) for group in groups),
+        bytes=sum(group.bytes for group in groups),
+        read_share=sum(group.read for group in groups),
+        excess_share=sum(group.excess for group in groups),
+        replaced=None,
+        widths=tuple(sorted(widths, key=lambda each: -(each.times or 0.0))),
+        sentence=sentence,
+        read_files_share=sum(group.read_files for group in groups),
+        since=commits[0].id,
+        ids=tuple(commit.id for commit in commits),
+    )
+
+
+def _time_of(commit: Commit | None) -> tuple[float, int]:
+    if commit is None:
+        return -math.inf, 0
+    return (-math.inf if commit.time is None else commit.time.timestamp()), commit.id
