@@ -17,8 +17,8 @@ from zonal.skipping import Codes, ColumnIndex, Index, Mask
 
 _MANY = 8
 """From this many intervals on, they are summed up once instead of compared with each file."""
-_CERTAIN = 40.0
-"""Where so many rows match in the mean, the chance that none does is lost in rounding."""
+_CERTAIN = 14.0
+"""Where so many rows match in the mean, the chance that none does is one in a million: none."""
 
 
 class Chances:
@@ -124,9 +124,12 @@ class _Column:
             chance /= width
         if not self.line.step:  # single values have no width, but each is worth one of those that are known
             single = [interval for interval in intervals if self._is_single(interval)]
-            met, values = self._met(single, at)
-            inside, _ = self._met(intervals, at)
-            chance = np.where(width > 0, np.maximum(chance, met / values), inside > 0)
+            if single:
+                met, values = self._met(single, at)
+                chance = np.maximum(chance, met / values)
+            narrow = np.flatnonzero(width <= 0)
+            if len(narrow):
+                chance[narrow] = self._met(intervals, at[narrow])[0] > 0
         return np.minimum(chance, 1.0, out=chance)
 
     def _is_single(self, interval: Interval) -> bool:

@@ -13,7 +13,7 @@ from zonal.simulate.trial import Shares
 from zonal.skipping import Mask
 from zonal.tally import Needed, Tally
 
-_MOST_FILES = 10_000
+_MOST_FILES = 5_000
 """Files of a query of which excess is computed; of more, for every so many files once."""
 
 
