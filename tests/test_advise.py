@@ -187,7 +187,7 @@ def test_few_queries_are_all_learned_from(tmp_path):
 @pytest.mark.parametrize(
     ("texts", "rows", "reason"),
     [
-        ([], 1000, "No query in the logs"),
+        ([], 1000, "The logs hold no statement"),
         (["time = 1"], 0, "no files"),
         (["nothing = 3"], 1000, "No query fits its columns. Unknown column 'nothing'"),
     ],

@@ -1,6 +1,9 @@
 """`audit` over the life of a table: its numbers are those of the files' own footers, and it blames who did it."""
 
 import json
+import os
+import subprocess
+import sys
 from datetime import datetime, timezone
 
 import pytest
@@ -489,6 +492,115 @@ def test_an_alert_is_exit_code_2_and_in_the_json(table, tmp_path):
     assert f'zonal_audit_ratio{{table="{table.name.removeprefix("delta:")}"' in prometheus.stdout
 
 
+def test_a_hidden_trees_cuts_are_in_no_output_and_no_history(tmp_path, monkeypatch):
+    """Its cuts are the values that queries compare with, packed."""
+    from local_runner import run_here
+
+    monkeypatch.setenv("no_proxy", "*")
+    life = Life("delta", tmp_path)
+    life.until("written")
+    database = f"sqlite:///{tmp_path / 'h.db'}"
+    done = zonal.cluster(
+        life.name, layout="tree", queries=[life.log], target_file_size=4_000, runner=run_here, database=database,
+        **life.options,
+    )  # fmt: skip
+    assert "cuts=" in done.layout
+    with listening() as (server, host):
+        options = ["--queries", life.log, "--database", database, "--hide-literals", "--alert-ratio", "0.001"]
+        told = [run(life.name, *options, "--webhook", f"http://{host}/", "--output", "json").stdout]
+        trend = [life.name, "--trend", "--database", database, "--output"]
+        told += [run(*trend, form).stdout for form in ("json", "text")]
+        told += [run(life.name, *options[:2], "--hide-literals", "--history", 2, "--output", "json").stdout]
+    told += [sent.decode() for _, _, sent in server.heard]
+    told += [(tmp_path / "h.db").read_bytes().decode(errors="replace")]
+    assert len(told) == 6
+    assert all("tree(" in each for each in told)
+    assert not any("cuts=" in each for each in told)
+
+
+def test_an_alert_stays_one_whatever_becomes_of_its_page(table, tmp_path, monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+
+    def full(*_):
+        raise ZonalError("The page can't be written: No space left on device.")
+
+    monkeypatch.setattr("zonal.cli.audit.write_report", full)
+    with listening() as (server, host):
+        told = run(
+            table.name, "--queries", table.log, "--no-database", "--alert-ratio", "0.001", "--webhook",
+            f"http://{host}/", "--report", tmp_path / "a.html",
+        )  # fmt: skip
+    assert told.exit_code == 2
+    assert "Alert: Queries read" in told.stdout
+    assert "No space left" in told.stderr
+    assert len(server.heard) == 1
+    calm = run(table.name, "--queries", table.log, "--no-database", "--report", tmp_path / "a.html")
+    assert calm.exit_code == 1
+    assert "no alert" in calm.stdout, "what was found is printed before"
+
+
+def zonal_process(*arguments, stdout, **environment):
+    command = [sys.executable, "-m", "zonal.cli", *map(str, arguments)]
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, env={**os.environ, **environment}
+    )
+
+
+def test_a_reader_that_has_gone_away_and_a_full_disk_leave_the_alert(table):
+    options = ["audit", table.name, "--queries", table.log, "--no-database", "--alert-ratio", "0.001"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as gone:
+        told = zonal_process(*options, stdout=gone)
+    assert (told.returncode, told.stderr) == (2, "")
+    with open("/dev/full", "wb") as full:
+        told = zonal_process(*options, stdout=full)
+    assert told.returncode == 2
+    assert "The output can't be written: No space left on device." in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_an_output_that_knows_few_characters_gets_others(table):
+    for verb in (["show", table.name], ["audit", table.name, "--queries", table.log, "--no-database", "--history", 2]):
+        told = zonal_process(*verb, stdout=subprocess.PIPE, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+        assert (told.returncode, told.stderr) == (0, "")
+
+
+def test_a_history_that_cant_be_written_is_told_beside_every_output(table, monkeypatch):
+    def full(*_):
+        raise HistoryError("The disk is full.")
+
+    monkeypatch.setattr(History, "_add", full)
+    told = run(table.name, "--queries", table.log, "--output", "prometheus", "--database", "sqlite:///nowhere.db")
+    assert told.exit_code == 0
+    assert "This audit isn't in the history. The disk is full." in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("log", "arguments", "message"),
+    [
+        ("", [], "The logs hold no statement"),
+        ("SELEC * FRM", [], "None of the logs' 1 statements can be read, as"),
+        ("SELECT * FROM elsewhere WHERE x = 1", [], "No query in the logs reads it: 1 statements are about something"),
+        ('{"query": "SELECT * FROM life", "start_time": "2020-01-01"}', ["--since", "1d"], "1 is older than the time"),
+    ],
+)
+def test_why_nothing_is_asked_is_told(table, tmp_path, log, arguments, message):
+    path = tmp_path / f"other.{'json' if arguments else 'sql'}"
+    path.write_text(log)
+    told = run(table.name, "--queries", path, "--no-database", *arguments)
+    assert told.exit_code == 1
+    assert message in str(told.exception)
+
+
+def test_an_alert_says_what_to_run(table):
+    told = run(table.name, "--queries", table.log, "--no-database", "--alert-ratio", "0.001")
+    assert "zonal advise " in told.stdout, "it is as good as its layout can be"
+    table.until("compacted")
+    told = run(table.name, "--queries", table.log, "--no-database")
+    assert f"To repair it: zonal cluster {table.name.removeprefix('delta:')}" in told.stdout
+
+
 def test_versions_are_printed_one_below_the_other(table):
     told = run(table.name, "--queries", table.log, "--history", 2, "--no-database")
     assert told.exit_code == 0, told.output
@@ -576,6 +688,11 @@ def test_a_table_that_a_file_names_twice_in_other_words_is_told_once(table, tmp_
         (["--config", "x.toml", "--alert-ratio", "0.3"], "leave out --alert-ratio"),
         (["t", "--queries", "q.sql", "--history", "2", "--report", "x.html"], "leave out --report"),
         (["t", "--queries", "q.sql", "--webhook", "ftp://x"], "http"),
+        (["t", "--trend", "--at", "3"], "leave out --at"),
+        (["t", "--trend", "--alert-ratio", "7"], "from 0 to 1"),
+        (["t", "--trend", "--output", "prometheus"], "leave out --output prometheus"),
+        (["t", "--queries", "q.sql", "--history", "2", "--webhook", "http://x"], "leave out --webhook"),
+        (["n\udcf6such", "--queries", "q.sql"], "is not text in UTF-8"),
         (["t", "--queries", "q.sql", "--since", "yesterday"], "is no time"),
         (["t", "--queries", "q.sql", "--report", "x.txt"], "let it end in .html"),
     ],

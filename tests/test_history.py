@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import socket
 import sqlite3
 import stat
 from dataclasses import replace
@@ -20,6 +21,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 import postgres_server
 from zonal.errors import ZonalError
+from zonal.history import database as database_module
 from zonal.history import schema
 from zonal.history.database import within
 from zonal.history.records import AuditRecord, HistoryError, RunRecord
@@ -173,6 +175,33 @@ def test_a_history_that_another_process_makes_later_is_seen(database):
         assert reader.audits("/lake/events") == ()
         writer.add_audit(AUDIT)
         assert len(reader.audits("/lake/events")) == 1
+
+
+def test_a_password_with_an_at_sign_is_refused_and_not_shown():
+    with pytest.raises(HistoryError, match="write @ : / as %40") as caught:
+        History.open("postgresql://u:sEc@ReT@127.0.0.1:1/d")
+    assert "ReT" not in str(caught.value)
+
+
+def test_a_server_that_says_nothing_is_not_waited_for_forever(monkeypatch):
+    pytest.importorskip("psycopg")
+    monkeypatch.setattr(database_module, "_CONNECT_SECONDS", 2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"postgresql://u@127.0.0.1:{server.getsockname()[1]}/d"
+        with pytest.raises(HistoryError, match="can't be read"):
+            History.open(url)
+
+
+@pytest.mark.parametrize(("column", "told"), [("ratio", "which is no number"), ("audited", "can't be read")])
+def test_rows_that_were_damaged_are_told(tmp_path, column, told):
+    url = f"sqlite:///{tmp_path}/h.db"
+    with History.open(url) as history:
+        history.add_audit(AUDIT)
+    engine = engine_of(url)
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE zonal_audits SET {column} = 'abc'"))
+    with History.open(url) as history, pytest.raises(HistoryError, match=told):
+        history.audits("/lake/events")
 
 
 HOSTILE = [

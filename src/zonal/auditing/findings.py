@@ -109,7 +109,7 @@ def findings(
         files=len(files),
         bytes=int(files.sizes.sum()),
         rows=int((files.rows - files.deleted).sum()) if known else None,
-        layout=None if snapshot.layout is None else str(snapshot.layout),
+        layout=_layout(snapshot, hide=told.hidden),
         partitioning=snapshot.partitioning,
         queries=len(asked),
         hindered=float(weights.sum() - helpable.sum()),
@@ -137,6 +137,13 @@ def findings(
         seconds=0.0,
         hidden=told.hidden,
     )
+
+
+def _layout(snapshot: Snapshot, *, hide: bool) -> str | None:
+    """Return the recorded layout; the cuts of a tree are made of values that queries compared with."""
+    if snapshot.layout is None:
+        return None
+    return snapshot.layout.short if hide else str(snapshot.layout)
 
 
 def _operation(snapshot: Snapshot) -> str:

@@ -21,6 +21,7 @@ from zonal.cli.options import (
     TableName,
     check_report,
     pairs,
+    printing,
     views_in,
     write_report,
 )
@@ -75,8 +76,9 @@ def advise(
             picture=report is not None, progress=progress,
         )  # fmt: skip
     given = Given(table, logs, tuple(view or ()), catalog, tuple(options))
+    with printing():
+        typer.echo(to_json(advice)) if output is Output.json else print_advice(Console(), advice, given)
     if report is not None:
         write_report(report, advice_page(advice, given))
-    typer.echo(to_json(advice)) if output is Output.json else print_advice(Console(), advice, given)
     if advice.verdict == "unknown":
         raise typer.Exit(1)

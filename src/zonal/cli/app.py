@@ -1,10 +1,10 @@
 """The command line: `zonal VERB …`. Verbs live in their own modules; here they get their options and their errors."""
 
+import io
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
 from zonal import __version__
 from zonal.cli.advise import advise
@@ -12,6 +12,7 @@ from zonal.cli.audit import ALERT, FAILED, audit
 from zonal.cli.cluster import cluster
 from zonal.cli.demo import demo
 from zonal.cli.looking import explain, show
+from zonal.cli.options import say
 from zonal.errors import ZonalError
 
 MISUSED = 64
@@ -48,6 +49,9 @@ for command in (demo, show, explain, advise, cluster, audit):
 
 def main() -> None:
     """Run the command line; a `ZonalError` becomes a message and exit code 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that can't show a character shows another
     try:
         app()
     except SystemExit as stop:
@@ -56,5 +60,11 @@ def main() -> None:
             sys.exit(MISUSED)
         raise
     except ZonalError as error:
-        Console(stderr=True).print(f"Error: {error}", style="bold red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(FAILED)
+        _fail(str(error))
+    except (OSError, UnicodeError) as error:  # of a disk, a network, a name: no fault of the program's own
+        _fail(f"{type(error).__name__}: {error}")
+
+
+def _fail(message: str) -> NoReturn:
+    say(f"Error: {message}", "bold red")
+    sys.exit(FAILED)

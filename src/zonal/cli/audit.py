@@ -1,6 +1,6 @@
 """`zonal audit`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -24,8 +24,10 @@ from zonal.cli.options import (
     ReportTo,
     Storage,
     check_report,
+    is_given,
     opened,
     pairs,
+    printing,
     views_in,
     warn,
     write_report,
@@ -128,13 +130,15 @@ def audit(
         check_url(webhook)
     told = _Telling(output, webhook, report, alert_ratio)
     if config is not None:
-        _refuse_others(context)
+        _refuse_others(context, _WITH_CONFIG, "--config names tables with their logs and limits", "give no --config")
         run = _Run(seed, hide_literals=hide_literals, metadata_only=metadata_only)
         raise typer.Exit(_many(config, database, told, run, no_database=no_database))
     if table is None:
         raise ZonalError("Name a table, or give a file of them with --config.")
     with kept_in(database, none=no_database) as kept:
         if trend:
+            _refuse_others(context, _WITH_TREND, "--trend prints what was audited before", "give no --trend")
+            Limits(alert_ratio).check()
             _print_trend(opened(table, catalog, storage_option), kept, alert_ratio, output)
             return
         if not queries:
@@ -147,6 +151,8 @@ def audit(
         if history is not None:
             if report is not None or at is not None:
                 raise ZonalError("--history prints many versions: leave out --report and --at, which are about one.")
+            if is_given(context, "webhook"):
+                raise ZonalError("--history is about past versions, which raise no alarm: leave out --webhook.")
             told.versions(job.versions(history))
             return
         found = job.run(kept) if at is None else job.at(at)
@@ -158,15 +164,17 @@ _WITH_CONFIG = frozenset(
 )
 
 
-def _refuse_others(context: typer.Context) -> None:
-    """Refuse what only a table of its own can be told: a file of tables has its own keys for it."""
+_WITH_TREND = frozenset(
+    ("table", "trend", "database", "no_database", "alert_ratio", "output", "catalog", "storage_option")
+)
+
+
+def _refuse_others(context: typer.Context, known: frozenset[str], why: str, instead: str) -> None:
+    """Refuse options that would count for nothing."""
     for name in context.params:
-        source = context.get_parameter_source(name)
-        if name not in _WITH_CONFIG and source is not None and source.name == "COMMANDLINE":
+        if name not in known and is_given(context, name):
             shown = "TABLE" if name == "table" else f"--{name.replace('_', '-')}"
-            raise ZonalError(
-                f"--config names tables with their logs and limits: leave out {shown}, or give no --config."
-            )
+            raise ZonalError(f"{why}: leave out {shown}, or {instead}.")
 
 
 @dataclass(frozen=True)
@@ -180,9 +188,15 @@ class _Job:
     storage_options: dict[str, str]
 
     def run(self, kept: "History | None") -> "Audit":
-        """Audit the newest version, and keep the audit."""
+        """Audit the newest version, and keep the audit; that it can't be kept is told at once."""
+        from zonal.verbs.audit import NOT_KEPT  # noqa: PLC0415
+
         with self._auditor() as auditor:
-            return auditor.now(kept)
+            found = auditor.now(kept)
+        for note in found.notes:
+            if note.startswith(NOT_KEPT):
+                warn(f"{quoted(self.table, limit=200)}: {note}")
+        return found
 
     def at(self, version: int) -> "Audit":
         """Audit an older version."""
@@ -216,42 +230,58 @@ class _Telling:
     """The ratio above which an alert is due, for the page."""
 
     def one(self, found: "Audit", kept: "History | None") -> int:
-        """Print an audit, write its page, call the webhook, and return the exit code."""
+        """Call the webhook, print an audit, write its page, and return the exit code."""
         from zonal.report.audit import print_audit  # noqa: PLC0415
+        from zonal.report.pages import audit_page  # noqa: PLC0415
 
-        if self.report is not None:
-            self._write_page(self.report, found, kept)
-        self._print(found, [found])
-        if self.output is AuditOutput.text:
-            print_audit(Console(), found)
-        return self._alarm([found])
+        def page() -> str:
+            audits = () if kept is None else kept.audits(found.location)
+            runs = () if kept is None else kept.runs(found.location)
+            return audit_page(found, audits, runs, limit=self.limit)
+
+        return self._told([found], found, lambda console: print_audit(console, found), page)
 
     def many(self, audits: "list[Audit]", failed: list[tuple[str, str]], kept: "History | None") -> int:
-        """Print the audits of many tables and how they stand to each other, as `one` does."""
-        from zonal.report.audit import print_audit  # noqa: PLC0415
-        from zonal.report.overview import Overview, overview_page, print_overview  # noqa: PLC0415
+        """Tell the audits of many tables and how they stand to each other, as `one` does."""
+        from zonal.report.overview import Overview, overview_page, print_audits  # noqa: PLC0415
 
         past = {} if kept is None else {each.location: kept.audits(each.location) for each in audits}
         found = Overview(audits, past, failed)
-        if self.report is not None:
-            write_report(self.report, overview_page(found))
-        self._print(audits, audits)
-        if self.output is AuditOutput.text:
-            console = Console()
-            for each in audits:
-                print_audit(console, each)
-                console.print()
-            print_overview(console, found)
-        code = self._alarm(audits)
+        code = self._told(audits, audits, lambda console: print_audits(console, found), lambda: overview_page(found))
         return FAILED if failed else code
+
+    def _told(
+        self,
+        audits: "Sequence[Audit]",
+        result: object,
+        print_them: "Callable[[Console], None]",
+        page: "Callable[[], str]",
+    ) -> int:
+        """Tell audits everywhere; an alert is one, whatever becomes of what is printed and written."""
+        alarmed = [found for found in audits if found.alerts]
+        for found in alarmed if self.webhook is not None else []:
+            self._call(found)
+        try:
+            with printing():
+                self._print(result, audits)
+                if self.output is AuditOutput.text:
+                    print_them(Console())
+            if self.report is not None:
+                write_report(self.report, page())
+        except ZonalError as error:
+            if not alarmed:
+                raise
+            warn(str(error))
+        return ALERT if alarmed else 0
 
     def versions(self, audits: "Sequence[Audit]") -> None:
         """Print the audits of past versions."""
         from zonal.report.audit import print_versions  # noqa: PLC0415
 
-        self._print(list(audits), audits[-1:])
-        if self.output is AuditOutput.text:
-            print_versions(Console(), audits)
+        with printing():
+            self._print(list(audits), audits[-1:])
+            if self.output is AuditOutput.text:
+                print_versions(Console(), audits)
 
     def _print(self, result: object, audits: "Sequence[Audit]") -> None:
         """Print what programs read."""
@@ -262,19 +292,6 @@ class _Telling:
             typer.echo(to_json(result))
         elif self.output is AuditOutput.prometheus:
             typer.echo(metrics_text(audits), nl=False)
-
-    def _write_page(self, path: Path, found: "Audit", kept: "History | None") -> None:
-        from zonal.report.pages import audit_page  # noqa: PLC0415
-
-        audits = () if kept is None else kept.audits(found.location)
-        runs = () if kept is None else kept.runs(found.location)
-        write_report(path, audit_page(found, audits, runs, limit=self.limit))
-
-    def _alarm(self, audits: "Sequence[Audit]") -> int:
-        alarmed = [found for found in audits if found.alerts]
-        for found in alarmed if self.webhook is not None else []:
-            self._call(found)
-        return ALERT if alarmed else 0
 
     def _call(self, found: "Audit") -> None:
         """Tell the webhook; where that fails, the alert keeps its exit code, and a warning says what went wrong."""
@@ -320,7 +337,7 @@ def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_d
                 found.append(_only(job.run(kept), found))
             except ZonalError as error:
                 failed.append((each.table, str(error)))
-                warn(f"{each.table}: {error}")
+                warn(f"{quoted(each.table, limit=200)}: {error}")
         return told.many(found, failed, kept)
 
 
@@ -336,8 +353,10 @@ def _print_trend(table: "Table", kept: "History | None", limit: float, output: A
     from zonal.report.trend import print_trend  # noqa: PLC0415
     from zonal.tables.opening import read_snapshot  # noqa: PLC0415
 
-    if kept is None or output is AuditOutput.prometheus:
-        raise ZonalError("--trend prints what the database has, as text or JSON: leave out --no-database.")
+    if kept is None:
+        raise ZonalError("--trend prints what the database has: leave out --no-database.")
+    if output is AuditOutput.prometheus:
+        raise ZonalError("--trend is printed as text or JSON: leave out --output prometheus.")
     snapshot = read_snapshot(table)
     audits, runs = kept.audits(snapshot.location), kept.runs(snapshot.location)
     if output is AuditOutput.json:

@@ -23,8 +23,10 @@ from zonal.cli.options import (
     TableName,
     check_report,
     history,
+    is_given,
     names_in,
     pairs,
+    printing,
     views_in,
     write_report,
 )
@@ -33,6 +35,7 @@ from zonal.report.bars import rewrite_bar
 
 
 def cluster(
+    context: typer.Context,
     table: TableName,
     by: Annotated[
         str | None,
@@ -98,8 +101,9 @@ def cluster(
     from zonal.workload.logs import Logs  # noqa: PLC0415
 
     check_report(report)
-    if (name or view or dialect is not None) and not queries:
-        raise ZonalError("--name, --view and --dialect tell how to read --queries: give a log, or leave them out.")
+    for each in () if queries else ("name", "view", "dialect", "timezone", "half_life", "cap"):
+        if is_given(context, each):
+            raise ZonalError(f"--{each.replace('_', '-')} tells how to read --queries: give a log, or leave it out.")
     logs = Logs(queries, name or (), dialect, timezone, views_in(view), half_life, cap) if queries else None
     options: dict[str, Any] = {
         "by": names_in(by), "layout": layout, "target_file_size": target_file_size, "where": where, "full": full,
@@ -121,9 +125,10 @@ def cluster(
             table, **options, into=into, master=master, remote=remote, conf=pairs("--conf", conf),
             picture=report is not None, hide_literals=hide_literals, database=kept, progress=progress,
         )  # fmt: skip
-    typer.echo(to_json(without_cuts(done) if hide_literals else done)) if output is Output.json else print_clustering(
-        Console(), done
-    )
+    with printing():
+        typer.echo(
+            to_json(without_cuts(done) if hide_literals else done)
+        ) if output is Output.json else print_clustering(Console(), done)
     if report is not None:  # a page that can't be written must not hide what was committed
         from zonal.report.pages import clustering_page  # noqa: PLC0415
 

@@ -18,6 +18,7 @@ from zonal.cli.options import (
     check_report,
     names_in,
     opened,
+    printing,
     write_report,
 )
 from zonal.report.bars import footer_bar
@@ -44,14 +45,15 @@ def show(
     with footer_bar("reading the table's metadata") as step:
         source = opened(table, catalog, storage_option)
         health = measure(source, columns=names_in(columns), picture=report is not None, progress=step)
+    with printing():
+        if output is Output.json:
+            typer.echo(to_json(health))
+        else:
+            print_health(Console(), health)
     if report is not None:
         from zonal.report.pages import health_page  # noqa: PLC0415
 
         write_report(report, health_page(health))
-    if output is Output.json:
-        typer.echo(to_json(health))
-    else:
-        print_health(Console(), health)
 
 
 def explain(
@@ -89,11 +91,12 @@ def explain(
             timezone=timezone, now=None if now is None else now.replace(tzinfo=UTC), footers=footers, bloom=bloom,
             picture=report is not None, progress=step,
         )  # fmt: skip
+    with printing():
+        if output is Output.json:
+            typer.echo(to_json(found))
+        else:
+            print_explanation(Console(), found, files=files)
     if report is not None:
         from zonal.report.pages import explanation_page  # noqa: PLC0415
 
         write_report(report, explanation_page(found))
-    if output is Output.json:
-        typer.echo(to_json(found))
-    else:
-        print_explanation(Console(), found, files=files)

@@ -1,7 +1,9 @@
 """Options that several commands share, and what their values mean."""
 
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -82,6 +84,12 @@ NoDatabase = Annotated[bool, typer.Option("--no-database", help="Use and keep no
 LOGS = "A log of queries (.sql, .jsonl, .csv, .parquet, Spark event log) or a folder of them; may be repeated."
 
 
+def is_given(context: typer.Context, name: str) -> bool:
+    """Tell whether an option stands on the command line, and has not its default or the environment's value."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def names_in(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
@@ -111,11 +119,17 @@ def check_report(path: Path | None) -> None:
     """Refuse a page that can't be written before the work begins."""
     if path is None:
         return
+    shown = quoted(str(path), limit=300)
     if path.suffix.casefold() not in (".html", ".htm"):
-        raise ZonalError(f"--report {quoted(str(path), limit=300)} is no name of a page: let it end in .html.")
-    if path.is_dir() or not path.parent.is_dir():
-        what = "is a folder" if path.is_dir() else "lies in a folder that doesn't exist"
-        raise ZonalError(f"--report {quoted(str(path), limit=300)} {what}.")
+        raise ZonalError(f"--report {shown} is no name of a page: let it end in .html.")
+    try:
+        if path.is_dir() or not path.parent.is_dir():
+            what = "is a folder" if path.is_dir() else "lies in a folder that doesn't exist"
+            raise ZonalError(f"--report {shown} {what}.")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise ZonalError(f"--report {shown} may not be written.")
+    except OSError as error:
+        raise ZonalError(f"--report {shown} can't be written: {error.strerror}.") from None
 
 
 def write_report(path: Path, page: str) -> None:
@@ -123,6 +137,25 @@ def write_report(path: Path, page: str) -> None:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise ZonalError(f"{quoted(str(path), limit=300)} can't be written: {error.strerror}.") from None
+
+
+@contextmanager
+def printing() -> "Iterator[None]":
+    """Print; a reader that has gone away is no error, and what can't be written is one that people can read."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich makes the second of the first
+        _print_nowhere()
+    except OSError as error:
+        _print_nowhere()
+        raise ZonalError(f"The output can't be written: {error.strerror}.") from None
+
+
+def _print_nowhere() -> None:
+    """Let Python flush what is left, at its end, without another error."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
@@ -139,4 +172,12 @@ def history(url: str | None, *, none: bool) -> "Iterator[History | None]":
 
 def warn(message: str) -> None:
     """Print what went wrong beside the work, which is done all the same."""
-    Console(stderr=True).print(f"Warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    say(f"Warning: {message}", "yellow")
+
+
+def say(message: str, style: str) -> None:
+    """Print a message beside the output; what it quotes moves no cursor."""
+    from zonal.report.text import printable  # noqa: PLC0415 - `zonal --help` stays fast
+
+    text = "\n".join(map(printable, message.splitlines()))
+    Console(stderr=True).print(text, style=style, markup=False, highlight=False, soft_wrap=True)

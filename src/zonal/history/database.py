@@ -2,18 +2,21 @@
 
 import os
 import re
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SAWarning
 
 from zonal.errors import quoted
 from zonal.history.records import HistoryError
 
 _BUSY_MILLISECONDS = 30_000
-"""How long SQLite waits for another process that writes."""
+"""How long a database waits for another process that writes."""
+_CONNECT_SECONDS = 10
+"""How long a server may take to answer."""
 _DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 """What a URL without a driver means; SQLAlchemy's own choice depends on its version."""
 _PACKAGES = {"psycopg": "psycopg[binary]", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
@@ -30,7 +33,7 @@ def url_of(given: str | None) -> URL:
         url = make_url(text.strip())
     except (ArgumentError, ValueError):  # their messages may quote a password
         url = None
-    if url is None or not text.isprintable():
+    if url is None or not text.isprintable() or "@" in (url.host or ""):  # else a part of a password is the host's
         source = "The database's URL" if given is not None else "The URL in $ZONAL_DATABASE"
         raise HistoryError(f"{source} can't be read. {_FORMS}; in user and password, write @ : / as %40 %3A %2F.")
     return url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
@@ -95,7 +98,9 @@ def connect_to(url: URL) -> Engine:
     """Return an engine for the database; nothing is connected yet."""
     shown = shown_url(url)
     try:
-        engine = create_engine(url)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SAWarning)  # of options that it passes over
+            engine = create_engine(url, connect_args=_patience(url))
     except NoSuchModuleError:
         raise HistoryError(f"SQLAlchemy knows no database {quoted(url.drivername)} as in {shown}. {_FORMS}.") from None
     except ImportError as error:
@@ -107,6 +112,14 @@ def connect_to(url: URL) -> Engine:
     if engine.dialect.name == "sqlite":
         _keep_transactions(engine, wait="timeout" not in url.query)
     return engine
+
+
+def _patience(url: URL) -> dict[str, object]:
+    """Return how long PostgreSQL is waited for, in seconds, where the URL doesn't say it; others have their own."""
+    if not url.drivername.startswith("postgresql+psycopg"):
+        return {}
+    waits = {"connect_timeout": _CONNECT_SECONDS, "options": f"-c lock_timeout={_BUSY_MILLISECONDS}"}
+    return {name: value for name, value in waits.items() if name not in url.query}
 
 
 def _missing(error: ImportError, shown: str) -> str:

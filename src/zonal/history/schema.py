@@ -170,15 +170,16 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _add_fresh_shar
 """In order; a database's version is the number of those that it has seen."""
 
 
-def version_of(connection: Connection) -> int:
+def version_of(connection: Connection, shown: str = "") -> int:
     """Return the schema's version; 0 where there is no history yet, and a `HistoryError` where it is a newer one."""
     if not inspect(connection).has_table("zonal_schema"):
         return 0
     found = connection.execute(select(SCHEMA.c.version)).scalars().all()
     version = max(found, default=0)
     if version > len(MIGRATIONS):
+        named = f"The history {shown}" if shown else "The history"
         raise HistoryError(
-            f"The history was made by a newer zonal: its schema is version {version}, and this zonal knows "
+            f"{named} was made by a newer zonal: its schema is version {version}, and this zonal knows "
             f"{len(MIGRATIONS)}. Upgrade zonal, or name another database."
         )
     return version

@@ -10,7 +10,7 @@ from hashlib import sha256
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import URL, Column, Connection, Engine, Table, func, insert, select
+from sqlalchemy import URL, Column, Connection, Double, Engine, Integer, Table, func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from zonal.errors import ZonalError, quoted
@@ -125,17 +125,18 @@ class History:
             newest = of_table.order_by(time.desc(), table.c.id.desc()).limit(min(limit, _MOST_LIMIT))
             found = connection.execute(newest).mappings().all()
         for row in reversed(found):
-            yield _fields_of({str(name): value for name, value in row.items()}, self.name)
+            yield _fields_of({str(name): value for name, value in row.items()}, table, self.name)
 
     def _is_there(self) -> bool:
         """Tell whether there is a history, of this schema: an older one is migrated first."""
         if self._current:
             return True
         path = file_of(self._url)
-        if path is not None and not path.exists():
-            return False  # to connect would make the file
+        with self._told("read"):
+            if path is not None and not path.exists():
+                return False  # to connect would make the file
         with self._reading() as connection:
-            version = version_of(connection)
+            version = version_of(connection, self.name)
         if version == 0:
             return False
         if version < len(MIGRATIONS):
@@ -164,7 +165,7 @@ class History:
         """Turn what a database says into an error that names it, without the password that others quote."""
         try:
             yield
-        except (SQLAlchemyError, OSError, UnicodeError) as error:
+        except (SQLAlchemyError, OSError, ValueError) as error:  # of values that aren't what their columns say, too
             raise HistoryError(
                 f"The history {self.name} can't be {done}: {problem_text(error, self._url)} Check that the database is "
                 f"reachable and may be {done}, or name another one (--database, $ZONAL_DATABASE)."
@@ -231,8 +232,11 @@ def _key_of(location: str) -> str:
     return sha256(_text(location).encode()).hexdigest()
 
 
-def _fields_of(found: dict[str, Any], shown: str) -> dict[str, Any]:
-    """Turn a row into the fields of a record."""
+def _fields_of(found: dict[str, Any], table: Table, shown: str) -> dict[str, Any]:
+    """Turn a row into the fields of a record; SQLite may hold texts where numbers belong."""
+    for name, value in found.items():
+        if isinstance(value, str | bytes) and isinstance(table.c[name].type, Integer | Double):
+            raise HistoryError(f"The history {shown} has {name}={quoted(str(value))}, which is no number.")
     found["table"] = found.pop("table_name")
     if "alerts" in found:
         found["alerts"] = _texts(found["alerts"], shown)

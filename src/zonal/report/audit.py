@@ -1,5 +1,6 @@
 """What `audit` found, as text on a terminal: the verdict first, then where it comes from."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -12,7 +13,9 @@ from zonal.report.text import layout_text, print_line, print_list, printable
 from zonal.report.wording import Fact, clipped, plural, share_text
 from zonal.sizes import size_text
 
-_MOST_QUERIES, _MOST_COMMITS, _MOST_COLUMNS = 10, 8, 10
+_MOST_QUERIES, _MOST_COMMITS, _MOST_COLUMNS, _MOST_UNREAD = 10, 8, 10, 3
+_WORTH = 0.1
+"""What a rewrite must save of the bytes read to be worth it."""
 
 
 def verdict(found: Audit) -> list[str]:
@@ -37,9 +40,13 @@ def print_audit(console: Console, found: Audit) -> None:
         console.print(Text(f"{label:<16}", style="bold") + Text(printable(value)), soft_wrap=True)
     if found.columns:
         console.print(_columns(found.columns))
+    if found.alerts:
+        print_line(console, remedy(found))
     if found.commits:
         console.print(_commits(found.commits))
         print_list(console, "Commits:", [clipped(each.sentence, 600) for each in found.commits[:_MOST_COMMITS]])
+        if len(found.commits) > _MOST_COMMITS:
+            console.print(f"· and {plural(len(found.commits) - _MOST_COMMITS, 'other commit')}")
     console.print(_queries(found))
     if len(found.asked) > _MOST_QUERIES:
         console.print(f"· and {plural(len(found.asked) - _MOST_QUERIES, 'other query', 'other queries')}")
@@ -78,6 +85,16 @@ def audit_facts(found: Audit) -> Iterator[Fact]:
         yield "can't profit", f"{found.hindered:.0%} of the queries' weight, which the ratio leaves out"
 
 
+def remedy(found: Audit) -> str:
+    """Say what to run where an audit is an alert."""
+    table = shlex.quote(found.table)
+    if found.layout is None:
+        return f"To find a layout: zonal advise {table} --queries LOG"
+    if found.fresh is not None and found.fresh.gain < _WORTH:
+        return f"Its own layout brings no more. To find another one: zonal advise {table} --queries LOG"
+    return f"To repair it: zonal cluster {table}"
+
+
 def before_text(found: Audit, before: Before) -> str:
     """Say what queries read of the version before the worst commit."""
     version = "" if before.version is None else f" of version {before.version}"
@@ -111,7 +128,7 @@ def _columns(columns: Sequence[ColumnAudit]) -> Table:
 def _commits(commits: Sequence[CommitAudit]) -> Table:
     table = Table()
     table.add_column("files by commit", overflow="fold")
-    for heading in ("files", "bytes", "read", "for nothing"):
+    for heading in ("files", "bytes", "of all read", "of all for nothing"):
         table.add_column(heading, justify="right")
     for each in commits[:_MOST_COMMITS]:
         name = Text(printable(clipped(commit_text(each), 120)))
@@ -178,10 +195,11 @@ def audit_notes(found: Audit) -> Iterator[str]:
     """Say what the numbers rest on."""
     yield from found.notes
     told = found.summary
-    left = f", {told.older:,} are older" if told.older else ""
-    left += f", {told.undated:,} have no time" if told.undated else ""
+    left = [(told.older, "older"), (told.undated, "without a time")]
+    apart = "".join(f", and {count:,} {why}" for count, why in left if count)
     asked = f"{told.matched:,} ask this table, {told.unparsable:,} can't be read"
-    yield f"{plural(told.statements, 'statement')}{left}: {asked}."
+    yield f"{plural(told.statements, 'statement')}{apart}: {asked}."
+    yield from (f"It can't be read: {example}" for example in told.examples[:_MOST_UNREAD])
 
 
 def print_versions(console: Console, audits: Sequence[Audit]) -> None:
@@ -189,7 +207,8 @@ def print_versions(console: Console, audits: Sequence[Audit]) -> None:
     ratios = [each.ratio for each in audits]
     print_line(console, f"ratio by version  {sparkline(ratios)}", style="bold")
     table = Table()
-    table.add_column("version", justify="right")
+    longest = max((len(str(each.version)) for each in audits), default=0)
+    table.add_column("version", justify="right", no_wrap=True, min_width=longest)
     table.add_column("made by", overflow="fold")
     for heading in ("UTC", "files", "ratio", "files read", "bytes read"):
         table.add_column(heading, justify="right")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from zonal.auditing.audit import Audit
 from zonal.history.records import AuditRecord
-from zonal.report.audit import audit_facts, audit_notes, known_share
+from zonal.report.audit import audit_facts, audit_notes, known_share, print_audit
 from zonal.report.auditpage import verdict_box
 from zonal.report.page import Html, Row, described, element, joined, listed, name, page, section, table, text
 from zonal.report.sparkline import sparkline
@@ -47,6 +47,15 @@ class Overview:
         """Draw how a table's ratio went; empty where there is one audit alone."""
         ratios = [each.ratio for each in self.past.get(audit.location, ()) if each.audited < audit.audited]
         return sparkline([*ratios, audit.ratio][-_MOST_POINTS:]) if ratios else ""
+
+
+def print_audits(console: Console, found: Overview) -> None:
+    """Print every audit under its table's name, then all of them in a table."""
+    for each in found.audits:
+        console.print(Text(printable(clipped(each.table)), style="bold underline"), soft_wrap=True)
+        print_audit(console, each)
+        console.print()
+    print_overview(console, found)
 
 
 def print_overview(console: Console, found: Overview) -> None:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from zonal.errors import LayoutError
 from zonal.layout import Layout
 from zonal.report.wording import plural
 from zonal.sizes import size_text
@@ -47,8 +48,11 @@ def health_facts(health: TableHealth) -> Iterator[tuple[str, str]]:
 
 
 def layout_text(layout: str) -> str:
-    """Return a layout for people, without the cuts of a tree."""
-    return Layout.parse(layout).short
+    """Return a layout for people, without the cuts of a tree; one that has none any more stays as it is."""
+    try:
+        return Layout.parse(layout).short
+    except LayoutError:
+        return layout
 
 
 def _column_table(health: TableHealth) -> Table:

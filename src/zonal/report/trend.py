@@ -7,7 +7,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from zonal.errors import LayoutError
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.report.sparkline import sparkline
 from zonal.report.text import layout_text, printable
@@ -63,7 +62,9 @@ def _table(lines: Sequence[Line]) -> Table:
     table = Table()
     table.add_column("UTC", no_wrap=True)
     table.add_column("what", overflow="fold")
-    for heading in ("version", "ratio", "bytes read", "predicted"):
+    longest = max((len(cells[2]) for _, cells in lines), default=0)
+    table.add_column("version", justify="right", no_wrap=True, min_width=longest)
+    for heading in ("ratio", "bytes read", "predicted"):
         table.add_column(heading, justify="right")
     for _, cells in lines:
         table.add_row(*(Text(printable(cell)) for cell in cells))
@@ -81,19 +82,11 @@ def _run_line(record: RunRecord) -> Line:
     """Say what a rewrite did; what its queries read before stands beside what they read after it."""
     files = f"{record.removed_files:,} → {plural(record.added_files, 'file')}"
     expected = "" if record.predicted_files is None else f" ({record.predicted_files:,} predicted)"
-    what = f"cluster, {files}{expected}, {_layout(record.layout)}"
+    what = f"cluster, {files}{expected}, {clipped(layout_text(record.layout), 80)}"
     after = _share(record.share_after)
     read = after if record.share_before is None else f"{share_text(record.share_before)} → {after}"
     cells = ("", read, _share(record.share_predicted))
     return record.finished, (_time(record.finished), what, _whole(record.version), *cells)
-
-
-def _layout(stored: str) -> str:
-    """Name a layout without its cuts; one that this zonal can't read, as one of another."""
-    try:
-        return clipped(layout_text(stored), 80)
-    except LayoutError:
-        return "another zonal's layout"
 
 
 def _remarks(audits: Sequence[AuditRecord]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 import base64
 import socket
-from http.client import HTTPException, responses
+import threading
+from http.client import HTTPException, RemoteDisconnected, responses
 from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from urllib.request import (
@@ -32,13 +33,33 @@ def post(url: str, body: str) -> None:
     """
     parts = check_url(url)
     shown = f"{parts.scheme}://{parts.hostname}{'' if parts.port is None else f':{parts.port}'}"
+    problems: list[WebhookError] = []
+
+    def call() -> None:
+        try:
+            _call(parts, body, shown)
+        except WebhookError as error:
+            problems.append(error)
+
+    # A thread of its own, for a server may send a byte now and then and keep every single read from timing out.
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(_SECONDS)
+    if thread.is_alive():
+        raise WebhookError(f"The webhook at {shown} gave no answer in {_SECONDS:.0f} seconds.")
+    if problems:
+        raise problems[0]
+
+
+def _call(parts: SplitResult, body: str, shown: str) -> None:
     try:
-        with _opener().open(_request(parts, body), timeout=_SECONDS) as answer:
-            answer.read(1)
+        _opener().open(_request(parts, body), timeout=_SECONDS).close()
     except HTTPError as error:
         error.close()
         raise WebhookError(_refused(shown, error.code)) from None
-    except (URLError, HTTPException, OSError) as error:
+    except (RemoteDisconnected, ConnectionError, HTTPException) as error:
+        raise WebhookError(f"The webhook at {shown} didn't take the result: {_why(error)}") from None
+    except (URLError, OSError, UnicodeError) as error:
         reason = getattr(error, "reason", error)
         raise WebhookError(f"The webhook at {shown} can't be reached: {_why(reason)} Check its address.") from None
 
@@ -51,7 +72,8 @@ def check_url(url: str) -> SplitResult:
     except ValueError:
         raise WebhookError("The webhook's address can't be read: give a URL such as https://HOST/PATH.") from None
     if parts.scheme not in ("http", "https"):
-        raise WebhookError(f"The webhook's address begins with {quoted(parts.scheme)}: only http and https are used.")
+        begins = f"begins with {quoted(parts.scheme)}" if parts.scheme else "has no scheme"
+        raise WebhookError(f"The webhook's address {begins}: only http and https are used, as in https://HOST/PATH.")
     if not usable:
         raise WebhookError("The webhook's address names no host: give a URL such as https://HOST/PATH.")
     if not url.isascii() or not url.isprintable() or " " in url:
@@ -89,8 +111,12 @@ def _why(reason: object) -> str:
     """Say what went wrong in words that quote nothing of the address."""
     if isinstance(reason, TimeoutError):
         return f"no answer in {_SECONDS:.0f} seconds."
-    if isinstance(reason, socket.gaierror):
+    if isinstance(reason, socket.gaierror | UnicodeError | str):
         return "its host is not known."
+    if isinstance(reason, RemoteDisconnected | ConnectionResetError):
+        return "it closed the connection without an answer."
+    if isinstance(reason, HTTPException):
+        return "its answer is no HTTP."
     if isinstance(reason, OSError) and reason.strerror:
         return f"{reason.strerror}."
     return f"{type(reason).__name__}."

@@ -21,6 +21,10 @@ def open_table(name: str, *, catalog: str | None = None, storage_options: Mappin
     `PATH`, `parquet:PATH`, `delta:PATH[@VERSION]`, `iceberg:NAMESPACE.TABLE[@SNAPSHOT_OR_BRANCH]` in a PyIceberg
     catalog, or an Iceberg `….metadata.json`.
     """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise TableError(f"{quoted(name)} is not text in UTF-8, as names of tables are.") from None
     kind, _, rest = name.partition(":")
     if kind not in ("parquet", "delta", "iceberg") or not rest:
         kind, rest = "", name

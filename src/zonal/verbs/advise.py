@@ -228,7 +228,7 @@ class Request:
 
     def _problem(self) -> str:
         if not self.workload.queries:
-            return "No query in the logs reads it. Give the names (--name) by which the logs know the table."
+            return self.workload.summary.nobody_asks(hide=self.terms.hide)
         if not len(self.snapshot.files):
             return "It has no files."
         return "" if is_readable(self.table) else "Its rows can't be read."

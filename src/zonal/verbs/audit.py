@@ -28,6 +28,9 @@ from zonal.verbs.replaying import SAMPLE_QUERIES, Auditing, Case
 from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
 
+NOT_KEPT = "This audit isn't in the history."
+"""How a note begins that tells so."""
+
 _NO_VIEWS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -115,10 +118,8 @@ class Auditor:
         self.snapshot = read_snapshot(table)
         self.workload = queries if isinstance(queries, Workload) else self._read(queries)
         if not self.workload.queries:
-            raise TableError(
-                f"No query in the logs reads {quoted(self.snapshot.name, limit=200)}. Give the names (--name) by which "
-                "the logs know the table."
-            )
+            why = self.workload.summary.nobody_asks(hide=how.hide_literals)
+            raise TableError(f"There is nothing to ask of {quoted(self.snapshot.name, limit=200)}. {why}")
 
     def _read(self, logs: Logs) -> Workload:
         return logs.read(
@@ -241,5 +242,5 @@ def _remembered(found: Audit, history: History) -> Audit:
     try:
         history.add_audit(audit_record(found))
     except HistoryError as error:
-        return replace(found, notes=(*found.notes, f"This audit isn't in the history. {error}"))
+        return replace(found, notes=(*found.notes, f"{NOT_KEPT} {error}"))
     return found

@@ -46,7 +46,11 @@ class Log:
 
 def find_logs(places: Sequence[str | os.PathLike[str]]) -> list[Log]:
     """Find the logs in files and folders; what is no log is a `LogError`, hidden files are none."""
-    found = [log for place in places for log in _logs_at(Path(os.fspath(place)))]
+    try:
+        found = [log for place in places for log in _logs_at(Path(os.fspath(place)))]
+    except OSError as error:
+        shown = quoted(os.fsdecode(error.filename or ""), limit=300)
+        raise LogError(f"The query log {shown} can't be read: {error.strerror or error}.") from None
     if not found:
         where = ", ".join(quoted(os.fspath(place)) for place in places) or "no files"
         raise LogError(f"There are no query logs in {where}. {_NAMED}")
@@ -62,6 +66,7 @@ def _logs_at(path: Path) -> Iterator[Log]:
             if not inner.name.startswith((".", "_")):
                 yield from _logs_at(inner)
     elif path.is_file():
+        path.open("rb").close()  # what may not be read is told, and not taken for damaged
         yield Log(path.name, _kind(path), (path,), path.stat().st_size)
     else:
         raise LogError(f"There is no query log {quoted(str(path), limit=300)}.")

@@ -59,6 +59,23 @@ class Summary:
     undated: int = 0
     """… as those without a time, where one was asked for."""
 
+    def nobody_asks(self, *, hide: bool = False) -> str:
+        """Say why logs have no query of a table, and what to do; with `hide` no SQL is quoted."""
+        if not self.statements:
+            left_out = [(self.older, "older than the time that was asked for"), (self.undated, "without a time")]
+            told = [f"{count:,} {'is' if count == 1 else 'are'} {why}" for count, why in left_out if count]
+            if told:
+                return f"No statement of the logs is left: {', '.join(told)}. Ask for an earlier time (--since)."
+            return "The logs hold no statement. Check that they are the right files."
+        if not self.parsed:
+            example = "" if hide or not self.examples else f", as {self.examples[0]}"
+            return f"None of the logs' {self.statements:,} statements can be read{example}. Say their --dialect."
+        unread = f", and {self.unparsable:,} can't be read" if self.unparsable else ""
+        return (
+            f"No query in the logs reads it: {self.other_tables:,} statements are about something else{unread}. Give "
+            "the names (--name) by which the logs know the table."
+        )
+
 
 @dataclass(frozen=True)
 class Workload:
