@@ -101,6 +101,17 @@ def test_every_rewrite_tells_how_many_files_and_bytes_were_expected(kind, tmp_pa
     assert copied.predicted_files == pytest.approx(copied.added_files, rel=0.1)
 
 
+def test_a_picture_that_cant_be_drawn_hides_no_commit(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise ValueError("cannot convert float NaN to integer")
+
+    monkeypatch.setattr("zonal.verbs.cluster.compared", broken)
+    table = home("delta", tmp_path).make(parts_of(events(2000), 2))
+    done = table.cluster(by=["time"], picture=True)
+    assert (done.versions, done.picture) == ((table.version(),), None)
+    assert "It can't be drawn: ValueError('cannot convert float NaN to integer')" in done.note
+
+
 def test_what_was_expected_of_partitions_that_were_lost_does_not_count():
     expected = Expected(np.array([0, 0, 1]), np.array([50, 60, 70]))
     assert expected.without() == Done(predicted_files=3, predicted_bytes=180)

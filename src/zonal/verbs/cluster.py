@@ -194,27 +194,36 @@ class _Account:
                 if history is not None and done.versions:
                     history.add_run(run_record(done))
         except HistoryError as error:
-            return replace(done, note=" ".join([*filter(None, [done.note]), f"The run isn't in the history. {error}"]))
+            return replace(done, note=_noted(done, f"The run isn't in the history. {error}"))
         return done
 
     def drawn(
-        self, before: Snapshot, after: Snapshot, columns: Sequence[str], learned: Learned | None
-    ) -> Picture | None:
+        self, done: Clustering, before: Snapshot, after: Snapshot, columns: Sequence[str], learned: Learned | None
+    ) -> Clustering:
+        """Add the picture that was asked for; what is committed is told, too, where it can't be drawn."""
         if not self.picture:
-            return None
-        return compared(before, after, columns, None if learned is None else learned.asked, hide=self.hide)
+            return done
+        asked = None if learned is None else learned.asked
+        try:
+            return replace(done, picture=compared(before, after, columns, asked, hide=self.hide))
+        except Exception as error:
+            return replace(done, note=_noted(done, f"It can't be drawn: {error!r}. Please report this."))
+
+
+def _noted(done: Clustering, note: str) -> str:
+    return f"{done.note} {note}".lstrip()
 
 
 def _left(snapshot: Snapshot, learned: Learned, account: _Account) -> Clustering:
     """Return the result of a run that leaves the table as it is, because its queries say so."""
     found = "" if snapshot.layout is None else str(snapshot.layout)
     files = len(snapshot.files)
-    return Clustering(
+    done = Clustering(
         snapshot.name, snapshot.format, found, run="", versions=(), rows=0, removed_files=0, removed_bytes=0,
         added_files=0, added_bytes=0, files_before=files, files_after=files, depths=(), conflicts=0,
-        seconds=account.seconds, note=learned.reason, picture=account.drawn(snapshot, snapshot, (), learned),
-        location=snapshot.location,
+        seconds=account.seconds, note=learned.reason, location=snapshot.location,
     )  # fmt: skip
+    return account.drawn(done, snapshot, snapshot, (), learned)
 
 
 def _copied(
@@ -252,7 +261,7 @@ def _result(
     account: _Account,
     learned: Learned | None,
 ) -> Clustering:
-    return Clustering(
+    found = Clustering(
         table=after.name,
         location=after.location,
         format=after.format,
@@ -273,8 +282,8 @@ def _result(
         predicted_bytes=done.predicted_bytes,
         predicted=None if learned is None else learned.held_against(after),
         note=_partly(before, done) if learned is not None else "",
-        picture=account.drawn(before, after, layout.columns, learned),
     )
+    return account.drawn(found, before, after, layout.columns, learned)
 
 
 def _partly(before: Snapshot, done: Done) -> str:
