@@ -22,7 +22,7 @@ from zonal.files import Commit, Ints, Snapshot
 
 MOST_COMMITS = 50
 """Commits that are told one by one."""
-LOOKED_AT, LOOKED_AT_OF_FEW = 5, 20
+LOOKED_AT, MORE_LOOKED_AT = 5, 15
 """Commits whose versions before and after are read; more of them where that is quick, …"""
 MANY_FILES = 20_000
 """… which it is with fewer files than these."""
@@ -53,10 +53,10 @@ def commits_of(snapshot: Snapshot, replayed: Replay, weights: Mapping[str, float
     """
     groups = groups_of(snapshot, replayed)
     shown = groups if len(groups) <= MOST_COMMITS else groups[: MOST_COMMITS - 1]
-    looked = LOOKED_AT if len(snapshot.files) > MANY_FILES else LOOKED_AT_OF_FEW
+    looked = _looked_at(shown, snapshot)
     widths = Widths(snapshot, list(weights), replayed.read > 0)
-    past = _Past(at, VERSIONS_EACH * looked)
-    told = [_told(group, snapshot, widths, past if number < looked else None) for number, group in enumerate(shown)]
+    past = _Past(at, VERSIONS_EACH * len(looked), 2 if len(snapshot.files) > MANY_FILES else 8)
+    told = [_told(group, snapshot, widths, past if group.id in looked else None) for group in shown]
     found = [each.audit for each in told]
     culprits = culprits_of([*found, *pools_of(groups, told, snapshot, widths, weights)], weights)
     found.sort(key=lambda each: (-each.excess_share, -each.read_share, -each.bytes, each.id or 0))
@@ -66,12 +66,23 @@ def commits_of(snapshot: Snapshot, replayed: Replay, weights: Mapping[str, float
     return Commits((*guilty, *innocent, *([_joined(rest)] if rest else [])), culprits)
 
 
+def _looked_at(groups: Sequence[Group], snapshot: Snapshot) -> set[int]:
+    """Choose the commits around which versions are read: the first few, and in small tables more that rewrote files."""
+    known = [(group.id, group.commit) for group in groups if group.id is not None and group.commit is not None]
+    found = [number for number, _ in known[:LOOKED_AT]]
+    if len(snapshot.files) <= MANY_FILES:
+        rest = known[LOOKED_AT:]
+        found += [number for number, commit in rest if kind_of(commit, snapshot.format) != "append"][:MORE_LOOKED_AT]
+    return set(found)
+
+
 class _Past:
     """Older versions, some at a time: a large table's takes seconds to read, and much memory."""
 
-    def __init__(self, at: At, most: int) -> None:
+    def __init__(self, at: At, most: int, kept: int) -> None:
+        """Read at most so many, and keep so many of them."""
         self._at = at
-        self._left = most
+        self._left, self._most_kept = most, kept
         self._kept: dict[int, Snapshot | None] = {}
 
     def __call__(self, version: int) -> Snapshot | None:
@@ -81,7 +92,8 @@ class _Past:
                 return None
             self._left -= 1
             found = self._at(version)
-            self._kept = {**dict(list(self._kept.items())[-1:]), version: found}
+            self._kept = {**dict(list(self._kept.items())[1 - self._most_kept :]), version: found}
+        self._kept[version] = self._kept.pop(version)  # the last one that was asked for is the last to go
         return self._kept[version]
 
 
