@@ -21,6 +21,7 @@ from zonal.errors import ZonalError
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.layout import Layout
 from zonal.report import webhook
+from zonal.report.audit import print_versions
 from zonal.report.overview import Overview, overview_page, print_overview
 from zonal.report.prometheus import metrics_text
 from zonal.report.sparkline import sparkline
@@ -410,6 +411,17 @@ def test_cuts_of_a_tree_and_hostile_names_are_not_printed_as_they_are():
     assert "[red]x[/red]" in text
     assert "y" * 400 not in text
     assert "spiral(ts" in trend_of((), [replace(RUN, layout="spiral(ts")]), "a layout of another zonal"
+
+
+def test_long_versions_are_shown_with_all_their_digits_on_a_narrow_terminal():
+    number = 7762920168123456789
+    printed = trend_of([replace(RECORD, version=number)], [replace(RUN, version=number)], width=80)
+    versions = "".join(re.findall(r"│ +(\d{5,}) │", printed))
+    assert versions == 2 * str(number)
+    assert "cluster, " in printed
+    console = Console(width=80, record=True, file=io.StringIO())
+    print_versions(console, [replace(AUDIT, version=number, operation="replace by zonal")])
+    assert "".join(re.findall(r"│ +(\d{5,}) │", console.export_text())) == str(number)
 
 
 # --- many tables ------------------------------------------------------------------------------------------------------

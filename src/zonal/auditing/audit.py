@@ -30,7 +30,7 @@ class QueryAudit:
     row_group_share: float | None = None
     """Share of the bytes where row groups are skipped, too; None where no footer was read."""
     selectivity: float | None = None
-    """Share of the sampled rows that match: what no layout can be better than; None without a sample."""
+    """Share of the sampled rows that match what bounds can decide: no layout reads less; None without a sample."""
     fresh_share: float | None = None
     """Share of the bytes that it would read of the table, freshly clustered; predicted."""
     before_share: float | None = None

@@ -61,9 +61,8 @@ def _course(audits: Sequence[AuditRecord], limit: float | None) -> str:
 def _table(lines: Sequence[Line]) -> Table:
     table = Table()
     table.add_column("UTC", no_wrap=True)
-    table.add_column("what", overflow="fold")
-    longest = max((len(cells[2]) for _, cells in lines), default=0)
-    table.add_column("version", justify="right", no_wrap=True, min_width=longest)
+    table.add_column("what", overflow="fold", min_width=20)
+    table.add_column("version", justify="right", overflow="fold", min_width=10)  # Iceberg's have 19 digits
     for heading in ("ratio", "bytes read", "predicted"):
         table.add_column(heading, justify="right")
     for _, cells in lines:
