@@ -385,3 +385,52 @@ def test_ten_thousand_files_are_fluid_and_small(open_page):
     print(f"page of {len(text.encode()):,} bytes: drawn in {loaded:.1f} s, another column in {again:.1f} s")
     assert page.complaints == []
     assert sum(shape["path"].count("Z") for shape in page.drawn()["layout"]["shapes"]) == 10_000
+
+
+# --- places and sizes -------------------------------------------------------------------------------------------------
+
+BOXES = """() => Array.from(document.querySelectorAll('.plot')).map((plot) => {
+  const [own, svg] = [plot, plot.querySelector('.main-svg')].map((node) => node.getBoundingClientRect());
+  const after = Array.from(plot.parentElement.children).slice(1 + Array.from(plot.parentElement.children).indexOf(plot))
+    .concat(plot.closest('figure').querySelector('figcaption')).find((node) => node.getBoundingClientRect().height);
+  return {height: own.height, width: own.width, drawn: [svg.width, svg.height], bottom: svg.bottom,
+    next: after.getBoundingClientRect().top};
+})"""
+
+
+def sized(page, width=None):
+    """The plots of a page in a window of this width, once they fill their places."""
+    if width is not None:
+        page.tab.set_viewport_size({"width": width, "height": 800})
+    page.tab.wait_for_function(
+        "() => Array.from(document.querySelectorAll('.plot')).every((plot) =>"
+        " Math.abs(plot.clientWidth - plot.querySelector('.main-svg').getBoundingClientRect().width) < 1)"
+    )
+    return page.tab.evaluate(BOXES)
+
+
+def test_another_window_changes_widths_and_no_heights(open_page):
+    page = open_page(PAGES["audit"]())
+    first = sized(page)
+    for width in (390, 1100, 844, 1280):
+        found = sized(page, width)
+        for before, after in zip(first, found, strict=True):
+            assert after["drawn"] == [pytest.approx(after["width"], abs=1), before["drawn"][1]]
+            assert after["height"] == pytest.approx(before["height"], abs=1)
+            assert after["bottom"] <= after["next"] + 1, "nothing lies over what follows"
+        assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert [each["width"] for each in found] == [each["width"] for each in first]
+    assert page.complaints == []
+
+
+def test_after_printing_charts_fill_their_places_again(open_page):
+    page = open_page(PAGES["audit"](), scheme="dark")
+    first = sized(page)
+    page.tab.emulate_media(media="print")
+    page.tab.wait_for_function("() => document.querySelector('.plot').layout.font.color === '#000000'")
+    assert {page.drawn(chart)["layout"]["width"] for chart in ("trend", "files")} == {680, 330}
+    page.tab.emulate_media(media="screen")
+    page.tab.wait_for_function("() => document.querySelector('.plot').layout.font.color !== '#000000'")
+    assert sized(page) == first
+    page.tab.evaluate("dispatchEvent(new Event('beforeprint')); dispatchEvent(new Event('afterprint'))")
+    assert sized(page) == first, "the dialog was cancelled"

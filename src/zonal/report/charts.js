@@ -9,9 +9,10 @@
   const LAST_PLACE = 65535;
   const LAYERS = 12; // of files: within a layer overlaps don't show, from layer to layer they get darker
   const ONE_ABOVE_ANOTHER = "n";
-  const CONFIG = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: "reset" };
+  const CONFIG = { displayModeBar: false, scrollZoom: false, doubleClick: "reset" };
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const touch = matchMedia("(pointer: coarse)");
+  const widths = new Map(); // of fields, as they are drawn
   let printing = false;
 
   // --- Texts and colors -----------------------------------------------------------------------------------------
@@ -85,13 +86,15 @@
       place.replaceChildren();
       place.classList.add("drawn");
     }
-    if (printing) wanted.width = printedWidth(field);
+    wanted.width = roomOf(field);
+    widths.set(field, wanted.width);
     Plotly.react(place, traces, wanted, CONFIG);
   }
 
   // A page on paper is about 680 pixels wide, whatever the window was.
-  function printedWidth(field) {
-    return field.parentElement.childElementCount > 1 ? 330 : 680;
+  function roomOf(field) {
+    if (printing) return field.parentElement.childElementCount > 1 ? 330 : 680;
+    return Math.max(field.querySelector(".plot").clientWidth, 160);
   }
 
   // --- Files as rectangles --------------------------------------------------------------------------------------
@@ -322,10 +325,11 @@
     const chart = values[figure.dataset.chart];
     const selects = Array.from(figure.querySelectorAll("select"));
     const chosen = Object.fromEntries(selects.map((select) => [select.dataset.choice, select.value]));
-    KINDS[chart.kind](Array.from(figure.querySelectorAll(".field")), chart, chosen);
+    KINDS[chart.kind](fieldsOf(figure), chart, chosen);
   }
 
   const figures = Array.from(document.querySelectorAll("figure[data-chart]"));
+  const fieldsOf = (figure) => Array.from(figure.querySelectorAll(".field"));
   const drawAll = () => figures.forEach(draw);
 
   // One figure after another, so that the first ones can be seen and used while the others are drawn.
@@ -341,11 +345,23 @@
     drawAll();
   }
 
+  // Plotly's own answer to another width forgets the height, and doesn't choose labels anew.
+  let waiting = 0;
+  function resized() {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      const isOther = (field) => widths.has(field) && widths.get(field) !== roomOf(field);
+      figures.filter((figure) => fieldsOf(figure).some(isOther)).forEach(draw);
+    }, 60);
+  }
+
   document.documentElement.classList.add("scripted");
   for (const figure of figures) figure.addEventListener("change", () => draw(figure));
   dark.addEventListener("change", drawAll);
   matchMedia("print").addEventListener("change", (event) => print(event.matches));
   addEventListener("beforeprint", () => print(true));
   addEventListener("afterprint", () => print(false));
+  const observer = new ResizeObserver(resized);
+  figures.flatMap(fieldsOf).forEach((field) => observer.observe(field));
   drawInTurn(figures);
 })();
