@@ -434,3 +434,101 @@ def test_after_printing_charts_fill_their_places_again(open_page):
     assert sized(page) == first
     page.tab.evaluate("dispatchEvent(new Event('beforeprint')); dispatchEvent(new Event('afterprint'))")
     assert sized(page) == first, "the dialog was cancelled"
+
+
+WORDS = """() => Array.from(document.querySelectorAll('.plot')).flatMap((plot) => {
+  const box = plot.getBoundingClientRect();
+  const found = Array.from(plot.querySelectorAll('.main-svg text')).filter((node) =>
+    node.textContent.trim() && getComputedStyle(node).display !== 'none' && getComputedStyle(node).opacity !== '0');
+  const texts = found.map((node) => [node.textContent, node.getBoundingClientRect()]);
+  const chart = plot.closest('figure').dataset.chart;
+  const faults = texts.filter(([, own]) =>
+    own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 1 || own.bottom > box.bottom + 1)
+    .map(([text]) => `${chart}: ${text} is cut`);
+  texts.forEach(([text, one], at) => texts.slice(at + 1).forEach(([other, two]) => {
+    const wide = Math.min(one.right, two.right) - Math.max(one.left, two.left);
+    const high = Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top);
+    if (wide > 1 && high > 3) faults.push(`${chart}: ${text} lies on ${other}`);
+  }));
+  return faults;
+})"""
+
+
+def labels(page, side="x", field=0):
+    """The labels of an axis of the files that can be seen."""
+    layer = f"figure[data-chart=files] .field:nth-child({field + 1}) .{side}axislayer-above text"
+    found = page.tab.locator(layer).evaluate_all(
+        "nodes => nodes.filter(node => getComputedStyle(node).display !== 'none').map(node => node.textContent)"
+    )
+    return [text for text in found if text.strip()]
+
+
+def two_columns(one, other, names=("first", "second"), questions=()):
+    """A picture of files over two columns, each given by its bounds: texts, or numbers."""
+    kinds = [pa.string() if isinstance(pairs[0][0], str) else pa.int64() for pairs in (one, other)]
+    schema = pa.schema(list(zip(names, kinds, strict=True)))
+    table = made.snapshot(dict(zip(names, (one, other), strict=True)), schema)
+    asks = [(text, made.bound(text, schema), 1.0) for text in questions]
+    return picture_of([("before", table), ("after", table)], names, asks)
+
+
+def page_of(picture):
+    return clustering_page(dataclasses.replace(made.clustering(10, 2), picture=picture))
+
+
+NUMBERS = [(at * 50, at * 50 + 49) for at in range(8)]
+LABELED = {
+    "short": [("ap-south", "us-west")] * 8,
+    "long": [("customer-000000001", "customer-000099999")] * 8,
+    "uuids": [(f"{at}f3a9c1e-4bbb-8ccc-{at:05d}", f"{at}f3a9c1e-4bbb-8ccc-{at + 1:05d}") for at in range(8)],
+    "prefix": [(f"device-in-the-plant-{at:03d}", f"device-in-the-plant-{at + 1:03d}") for at in range(8)],
+}
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("which", LABELED)
+def test_labels_are_seen_whole_and_apart(open_page, which, width):
+    for columns in ((LABELED[which], NUMBERS), (NUMBERS, LABELED[which])):
+        page = open_page(page_of(two_columns(*columns)), width)
+        assert page.tab.evaluate(WORDS) == []
+        assert page.complaints == []
+        for side in "xy":
+            found = labels(page, side)
+            assert len(found) >= 2, "both ends, or more"
+            assert len(set(found)) == len(found)
+        field = page.tab.evaluate("document.querySelector('.plot').clientWidth")
+        assert page.drawn()["layout"]["margin"]["l"] <= field / 4 + 45, "labels leave room for the files"
+
+
+def test_a_narrow_field_has_the_labels_that_it_has_room_for(open_page):
+    picture = two_columns([("ap", "eu"), ("us", "us")], [(0, 200_000_000), (100_000_000, 1_000_000_000)])
+    page = open_page(page_of(picture), 390)
+    assert labels(page) == ["ap", "eu", "us"]
+    page.choose("across", "1")
+    narrow = labels(page)
+    sized(page, 1280)
+    assert 2 <= len(narrow) <= len(labels(page)), "chosen anew"
+
+
+def test_long_titles_end_with_dots(open_page):
+    names = ("a_column_with_a_name_that_is_much_too_long_for_any_field_of_it", "b" * 60)
+    page = open_page(page_of(two_columns(LABELED["long"], NUMBERS, names)), 390)
+    assert page.tab.evaluate(WORDS) == []
+    titles = [page.tab.locator(f"figure[data-chart=files] .{side}title").first.text_content() for side in "xy"]
+    assert re.fullmatch(r"a_column_with.*… \(by rank\)", titles[0])
+    assert re.fullmatch(r"b+…", titles[1])
+
+
+def test_points_can_be_seen(open_page):
+    points = [(at * 10, at * 10) for at in range(5)]
+    page = open_page(page_of(two_columns(points, points, questions=["first = 20 AND second = 20", "first = 10"])))
+    sizes = page.tab.locator("figure[data-chart=files] .field:first-child .shapelayer path").evaluate_all(
+        "nodes => nodes.map(node => node.getBBox()).map(box => [box.width, box.height])"
+    )
+    assert len(sizes) == 5
+    assert all(2 <= side <= 5 for size in sizes for side in size)
+    for number in (0, 1):
+        page.choose("marked", f"q{number}")
+        line = page.tab.locator("figure[data-chart=files] .field:first-child .scatterlayer path.js-line")
+        box = line.evaluate("node => { const box = node.getBBox(); return [box.width, box.height]; }")
+        assert min(box) >= 6

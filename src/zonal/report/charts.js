@@ -7,8 +7,13 @@
 (() => {
   const values = JSON.parse(document.getElementById("zonal-data").textContent);
   const LAST_PLACE = 65535;
+  const BESIDE = 0.015; // parts of an axis that lie beyond its ends
   const LAYERS = 12; // of files: within a layer overlaps don't show, from layer to layer they get darker
   const ONE_ABOVE_ANOTHER = "n";
+  const SMALL = 12; // pixels of a text's height …
+  const LARGE = 14; // … and of an axis' title, as plotly has it
+  const LEAST_FILE = 3; // pixels of a file or …
+  const LEAST_BOX = 8; // … of a query's box that would be a point
   const CONFIG = { displayModeBar: false, scrollZoom: false, doubleClick: "reset" };
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const touch = matchMedia("(pointer: coarse)");
@@ -50,16 +55,53 @@
     return `rgba(${number >> 16},${(number >> 8) & 255},${number & 255},${part})`;
   }
 
+  // --- Texts in the room there is -------------------------------------------------------------------------------
+
+  const pen = document.createElement("canvas").getContext("2d");
+  function widthOf(text, size = SMALL) {
+    pen.font = `${size}px system-ui, sans-serif`;
+    return pen.measureText(text).width;
+  }
+
+  function cut(text, most, size = SMALL, keepsEnd = false) {
+    if (widthOf(text, size) <= most) return text;
+    const left = Array.from(text);
+    const written = () => (keepsEnd ? "…" + left.join("") : left.join("") + "…");
+    while (left.length > 1 && widthOf(written(), size) > most) keepsEnd ? left.shift() : left.pop();
+    return written();
+  }
+
+  // Texts that differ must not read the same: where their beginnings do, their ends stay.
+  function cutApart(texts, most) {
+    const found = texts.map((text) => cut(text, most));
+    const isClear = new Set(found).size === new Set(texts).size;
+    return isClear ? found : texts.map((text) => cut(text, most, SMALL, true));
+  }
+
+  // Which of some spans of pixels, in their order, don't touch each other: every one, every second …, or what fits.
+  function apart(spans, gap) {
+    const fits = (chosen) => chosen.every((at, number) => !number || spans[at][0] >= spans[chosen[number - 1]][1] + gap);
+    const all = Array.from(spans.keys());
+    for (let stride = 1; stride < all.length; stride++) {
+      const chosen = all.filter((at) => at % stride === 0);
+      if (fits(chosen)) return new Set(chosen);
+    }
+    const kept = [];
+    for (const at of all) if (fits([...kept, at])) kept.push(at);
+    return new Set(kept);
+  }
+
   // --- Frames ---------------------------------------------------------------------------------------------------
 
   function axis(title, more = {}) {
     return {
-      title: { text: plain(title), standoff: 8 },
+      title: { text: plain(title), standoff: 8, font: { size: LARGE } },
       gridcolor: faded("line", 0.6),
       linecolor: color("line"),
       zeroline: false,
       automargin: true,
       tickfont: { color: color("soft") },
+      ticklabeloverflow: "allow", // else plotly hides labels at the ends; there is room for them
       ...more,
     };
   }
@@ -70,7 +112,7 @@
       margin: { l: 8, r: 12, t: 8, b: 8 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: "system-ui, sans-serif", size: 12, color: color("ink") },
+      font: { family: "system-ui, sans-serif", size: SMALL, color: color("ink") },
       hoverlabel: { bgcolor: color("paper"), bordercolor: color("line"), font: { color: color("ink") }, align: "left" },
       legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", itemclick: false, itemdoubleclick: false },
       dragmode: touch.matches ? false : "zoom",
@@ -128,16 +170,22 @@
     return [left, right, bottom, bottom.map((place) => place + (0.8 * LAST_PLACE) / left.length)];
   }
 
+  // A file that is a point in both columns is drawn so large that it can be seen.
+  function pathOf([left, right, bottom, top], file, [wide, high]) {
+    const [dx, dy] = [wide - (right[file] - left[file]), high - (top[file] - bottom[file])];
+    const [x, y] = dx > 0 && dy > 0 ? [Math.round(dx / 2), Math.round(dy / 2)] : [0, 0];
+    return `M${left[file] - x},${bottom[file] - y}H${right[file] + x}V${top[file] + y}H${left[file] - x}Z`;
+  }
+
   // Rectangles as a few shapes of many closed paths each: thousands of elements, or of points, would take seconds.
-  function layersOf([left, right, bottom, top], files, name) {
+  function layersOf(sides, files, name, least) {
+    const [left, right, bottom, top] = sides;
     const count = Math.min(LAYERS, files.length);
     const ink = files.reduce((sum, at) => sum + right[at] - left[at] + top[at] - bottom[at], 0) / LAST_PLACE;
     const edge = Math.max(0.1, Math.min(0.85, 1 / (1 + ink / 100))); // the more edges, the fainter each of them
     const strength = Math.max(0.05, Math.min(0.3, 6 / Math.max(files.length, 1)));
     const paths = Array.from({ length: count }, () => []);
-    files.forEach((file, number) => {
-      paths[number % count].push(`M${left[file]},${bottom[file]}H${right[file]}V${top[file]}H${left[file]}Z`);
-    });
+    files.forEach((file, number) => paths[number % count].push(pathOf(sides, file, least)));
     return paths.map((parts) => ({
       type: "path",
       path: parts.join(""),
@@ -146,20 +194,24 @@
     }));
   }
 
-  function boxesOf(question, across, up) {
+  function boxesOf(question, across, up, [leastWide, leastHigh]) {
     const whole = [[-LAST_PLACE, 2 * LAST_PLACE]];
     const wide = question.boxes[across] || whole;
     const high = question.boxes[up] || whole;
+    const widened = (least) => ([low, high]) => {
+      const more = Math.max(0, least - (high - low)) / 2;
+      return [low - more, high + more];
+    };
     const x = [];
     const y = [];
     if (wide === whole && high === whole) return { type: "scatter", x, y };
-    for (const [left, right] of wide) {
-      for (const [bottom, top] of high) {
+    for (const [left, right] of wide.map(widened(leastWide))) {
+      for (const [bottom, top] of high.map(widened(leastHigh))) {
         x.push(left, right, right, left, left, null);
         y.push(bottom, bottom, top, top, bottom, null);
       }
     }
-    const line = { color: color("ink"), width: 1.5, dash: "dash", simplify: false };
+    const line = { color: color("ink"), width: 1.5, dash: "4px,3px", simplify: false };
     return { type: "scatter", mode: "lines", x, y, line, hoverinfo: "skip" };
   }
 
@@ -167,12 +219,37 @@
     return [across, up].some((at) => question.boxes[at] && !question.boxes[at].length);
   }
 
-  function placed(axes, at, isNarrow) {
-    const range = [-0.015 * LAST_PLACE, 1.015 * LAST_PLACE];
-    if (at === ONE_ABOVE_ANOTHER) return axis("files", { range, showticklabels: false, showgrid: false });
-    const { name, places, texts } = axes[at];
-    const labels = texts.map((text, number) => (isNarrow && number % 2 ? "" : plain(text)));
-    return axis(name, { range, tickvals: places, ticktext: labels, tickangle: 0 });
+  function placed(found, texts, room) {
+    const range = [-BESIDE * LAST_PLACE, (1 + BESIDE) * LAST_PLACE];
+    if (!found) return axis("files", { range, automargin: false, showticklabels: false, showgrid: false });
+    const note = found.note || "";
+    const title = cut(found.name, room - widthOf(note, LARGE), LARGE) + note;
+    return axis(title, { range, automargin: false, tickvals: found.places, ticktext: texts.map(plain), tickangle: 0 });
+  }
+
+  // The axes of a field with the labels for which it has room, and the margins that these need.
+  function framed(axes, across, up, width, height) {
+    const [wide, high] = [axes[across], axes[up]];
+    const partOf = (place) => (place / LAST_PLACE + BESIDE) / (1 + 2 * BESIDE);
+    const upright = high ? cutApart(high.texts, width / 4) : [];
+    const beside = 44 + Math.max(0, ...upright.map((text) => widthOf(text)));
+    const inner = width - beside - 12;
+    const texts = cutApart(wide.texts, 0.32 * inner);
+    const spansOf = (inside) => texts.map((text, at) => {
+      const [middle, half] = [partOf(wide.places[at]) * inside, widthOf(text) / 2];
+      return [middle - half, middle + half];
+    });
+    const l = Math.max(beside, ...spansOf(inner).map(([start]) => 4 - start));
+    const r = Math.max(12, ...spansOf(inner).map(([, end]) => end - inner + 4));
+    const margin = { l, r, t: 8, b: 52 };
+    const shown = apart(spansOf(width - l - r), 10);
+    const rows = high ? high.places.map((place) => partOf(place) * (height - 60)).map((y) => [y - 7, y + 7]) : [];
+    const shownUp = apart(rows, 0);
+    return {
+      margin,
+      xaxis: placed(wide, texts.map((text, at) => (shown.has(at) ? text : "")), width - l - r),
+      yaxis: placed(high, upright.map((text, at) => (shownUp.has(at) ? text : "")), height - 60),
+    };
   }
 
   function drawFiles(fields, chart, chosen) {
@@ -183,14 +260,16 @@
       const sides = sidesOf(drawing, across, up);
       const mask = mark ? maskOf(mark.reads[number], drawing.count) : new Uint8Array(drawing.count);
       const files = Array.from(mask.keys()).filter((at) => sides[0][at] <= sides[1][at] && sides[2][at] <= sides[3][at]);
+      const [width, height] = [roomOf(fields[number]), printing ? 320 : 390];
+      const frame = framed(chart.axes, across, up, width, height);
+      const pixel = [width - frame.margin.l - frame.margin.r, height - 60].map((side) => ((1 + 2 * BESIDE) * LAST_PLACE) / side);
+      const least = pixel.map((places) => LEAST_FILE * places);
       const shapes = [
-        ...layersOf(sides, files.filter((at) => !mask[at]), "bar"),
-        ...layersOf(sides, files.filter((at) => mask[at]), "read"),
+        ...layersOf(sides, files.filter((at) => !mask[at]), "bar", least),
+        ...layersOf(sides, files.filter((at) => mask[at]), "read", least),
       ];
-      const asked = kind === "q" ? boxesOf(mark, across, up) : { type: "scatter", x: [], y: [] };
-      const xaxis = placed(chart.axes, across, printing || fields[number].clientWidth < 480);
-      const yaxis = placed(chart.axes, up, false);
-      show(fields[number], [asked], layout(printing ? 320 : 390, { xaxis, yaxis, shapes }));
+      const boxed = kind === "q" && boxesOf(mark, across, up, pixel.map((places) => LEAST_BOX * places));
+      show(fields[number], [boxed || { type: "scatter", x: [], y: [] }], layout(height, { ...frame, shapes }));
       const said = [mark ? mark.said[number] : ""];
       if (kind === "q" && isOutside(mark, across, up)) said.push("It asks for values beyond these axes.");
       if (files.length < drawing.count) {

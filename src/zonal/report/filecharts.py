@@ -63,9 +63,10 @@ def _within(picture: Picture) -> tuple[Sequence[Axis], Sequence[Question]]:
 
 def _axis(axis: Axis) -> Mapping[str, object]:
     return {
-        "name": shown(axis.column, 60) + (" (by rank)" if axis.even else ""),
+        "name": shown(axis.column, 60),
+        "note": " (by rank)" if axis.even else "",
         "places": [place for place, _ in axis.ticks],
-        "texts": [shown(label, 26) for _, label in axis.ticks],
+        "texts": [shown(label, 40) for _, label in axis.ticks],
     }
 
 
