@@ -1,6 +1,7 @@
 """Files as rectangles: places keep the order of values, boxes touch what is read, and all of it stays bounded."""
 
 import dataclasses
+import math
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from itertools import pairwise
@@ -38,9 +39,12 @@ def spans(picture, column="x", version=0):
 
 # --- Laws ------------------------------------------------------------------------------------------------------------
 
+EXTREMES = [
+    each * sign for each in (0.0, 5e-324, 1e-308, 1.7e308, 1.7976931348623157e308, math.inf) for sign in (1, -1)
+]
 VALUES = {
     "x": st.integers(-(2**63), 2**63 - 1) | st.integers(0, 20),
-    "y": st.floats(allow_nan=False) | st.floats(0, 1, width=16),
+    "y": st.floats(allow_nan=False) | st.floats(0, 1, width=16) | st.sampled_from(EXTREMES),
     "s": st.text(max_size=3),
 }
 
@@ -290,3 +294,85 @@ def test_any_numbers_have_ticks(values):
         ticks = ticks_of(found, places, pa.float64(), is_even=is_even)
         assert 1 <= len(ticks) <= 11
         assert all(-1 <= place <= LAST_PLACE + 1 for place, _ in ticks)
+
+
+def ticked(low, high, kind, files=10):
+    """The labels of a column whose files lie between two values beside each other."""
+    edges = [low + (high - low) * at // files for at in range(files + 1)] if isinstance(low, int) else None
+    edges = edges or [low + (high - low) * at / files for at in range(files + 1)]
+    schema = pa.schema([("x", kind)])
+    return picture_of([("now", made.snapshot({"x": list(pairwise(edges))}, schema))], ["x"]).axes[0].ticks
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "kind", "wanted"),
+    [
+        (500_000_000, 500_001_000, pa.int64(), ["500,000,000", "500,000,200"]),
+        (1_234_567_000, 1_234_568_000, pa.int64(), ["1,234,567,000", "1,234,567,200"]),
+        (0, 3_000_000_000, pa.int64(), ["0", "500M", "1G", "1.5G"]),
+        (1_700_000_000_000, 1_700_003_600_000, pa.int64(), ["1,700,000,000,000", "1,700,001,000,000"]),
+        (1_000_000.0, 1_000_001.0, pa.float64(), ["1,000,000", "1,000,000.2"]),
+        (273.15, 273.151, pa.float64(), ["273.15", "273.1502"]),
+        (1.0, 1.0 + 2e-15, pa.float64(), ["1.0", "1.0000000000000004"]),
+        (1_700_000_000_000_000, 1_700_000_000_001_000, pa.timestamp("us"), ["11-14 22:13:20.0000", "22:13:20.0002"]),
+        (1_700_000_000_000, 1_700_000_001_000, pa.timestamp("ms"), ["11-14 22:13:20.0", "22:13:20.2"]),
+        (1_700_000_000_000_000_000, 1_700_000_000_000_100_000, pa.timestamp("ns"),
+         ["11-14 22:13:20.00000", "22:13:20.00002"]),
+        (1_700_000_000, 1_700_200_000, pa.timestamp("s"), ["11-15 00:00", "11-15 12:00", "11-16 00:00", "11-16 12:00"]),
+    ],
+)  # fmt: skip
+def test_neighbors_are_told_apart(low, high, kind, wanted):
+    texts = [text for _, text in ticked(low, high, kind)]
+    assert texts[: len(wanted)] == wanted
+    assert len(set(texts)) == len(texts) >= 4
+
+
+def test_texts_of_one_beginning_are_shown_by_what_differs():
+    pairs = [(f"some/rather/long/path/of/{at:04d}", f"some/rather/long/path/of/{at + 1:04d}") for at in range(20)]
+    texts = [text for _, text in drawn(pairs, pa.string()).axes[0].ticks]
+    assert texts == ["…/0000", "…/0005", "…/0010", "…/0015", "…/0020"]
+    alike = ["x" * 60 + end for end in "abc"]
+    assert [text for _, text in drawn([(each, each) for each in alike], pa.string()).axes[0].ticks] == [
+        "…a",
+        "…b",
+        "…c",
+    ]
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(1e-12, 1e12), st.sampled_from([1, 2, 7, 40]))
+def test_a_label_stands_where_its_number_lies(low, width, files):
+    high = low + width
+    places = ticked(low, high, pa.float64(), files)
+    assert len({text for _, text in places}) == len(places)
+    assert len(places) > 1 or low == high or not math.isfinite(high)
+    if math.isfinite(high) and high - low > 1000 * math.ulp(max(abs(low), abs(high))):
+        for place, text in places:
+            scale = {"M": 1e6, "G": 1e9, "T": 1e12}.get(text[-1], 1)
+            value = float(text.rstrip("MGT").replace(",", "")) * scale
+            assert (value - low) / (high - low) * LAST_PLACE == pytest.approx(place, abs=70), "within a thousandth"
+
+
+@given(st.lists(st.integers(-(2**62), 2**62) | st.integers(10**18, 10**18 + 100), min_size=2, max_size=9, unique=True),
+       st.sampled_from([pa.timestamp("us"), pa.timestamp("ns"), pa.int64(), pa.timestamp("s"), pa.decimal128(30, 7)]),
+       st.booleans())  # fmt: skip
+def test_values_that_differ_have_labels_that_differ(values, kind, is_even):
+    found = np.array(sorted(values), object if pa.types.is_decimal(kind) else np.int64)
+    places = np.linspace(0, LAST_PLACE, len(found)).astype(np.uint16)
+    ticks = ticks_of(found, places, kind, is_even=is_even)
+    assert len({text for _, text in ticks}) == len({place for place, _ in ticks}) == len(ticks) >= 2
+
+
+@given(st.text(min_size=0, max_size=40), st.lists(st.text("ab/", max_size=4), min_size=2, max_size=8, unique=True))
+def test_texts_that_differ_have_labels_that_differ(prefix, ends):
+    pairs = [(prefix + end, prefix + end) for end in ends]
+    axis = drawn(pairs, pa.string()).axes[0]
+    texts = [text for _, text in axis.ticks]
+    assert len(set(texts)) == len(texts) == min(5, len(ends))
+
+
+@pytest.mark.parametrize("pair", [(0.0, 5e-324), (-5e-324, 5e-324), (-1.7e308, 1.7e308), (-math.inf, math.inf)])
+def test_extreme_numbers_are_drawn(pair):
+    schema = pa.schema([("x", pa.float64())])
+    picture = drawn([pair, pair], pa.float64(), asked("x = 0", "x < 1", schema=schema))
+    assert len(picture.axes[0].ticks) >= 2
+    assert all(0 <= low <= high <= LAST_PLACE for each in picture.questions for low, high in each.boxes["x"])

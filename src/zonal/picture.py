@@ -202,8 +202,10 @@ def _on_a_line(values: Values) -> Floats:
     finite = numbers[np.isfinite(numbers)]
     if not len(finite) or finite[0] == finite[-1]:
         return np.clip((np.sign(numbers) * np.isinf(numbers) + 1) / 2, 0.0, 1.0)
-    scaled = np.clip(numbers, finite[0], finite[-1]) / 2 - finite[0] / 2  # halved: the range may exceed a float's
-    return np.maximum.accumulate(scaled / (finite[-1] / 2 - finite[0] / 2))
+    first, last = float(finite[0]), float(finite[-1])
+    part = 1.0 if math.isfinite(last - first) else 0.5  # the range may exceed a float's
+    scaled = np.clip(numbers, first, last) * part - first * part
+    return np.maximum.accumulate(scaled / (last * part - first * part))
 
 
 def _is_in_one_spot(line: Floats) -> bool:

@@ -1,9 +1,9 @@
 """Where an axis is labeled: round numbers and moments, or values at even steps where their order alone is drawn."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Literal
 from uuid import UUID
 
@@ -24,12 +24,20 @@ Ticks = tuple[tuple[int, str], ...]
 _MOST = 5
 _LONGEST = 24
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_DAY = 86_400
-_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, *(
-    _DAY * days for days in (1, 2, 5, 7, 14)
-))  # fmt: skip
-"""Seconds between moments; beyond two weeks months are counted."""
+_SECOND = 10**9
+_DAY = 86_400 * _SECOND
+_UNITS = {"s": _SECOND, "ms": 10**6, "us": 10**3, "ns": 1}
+_STEPS = (
+    *(times * 10**power for power in range(9) for times in (1, 2, 5)),
+    *(_SECOND * seconds for seconds in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800)),
+    *(_SECOND * 3600 * hours for hours in (1, 2, 3, 6, 12)),
+    *(_DAY * days for days in (1, 2, 5, 7, 14)),
+)
+"""Nanoseconds between moments; beyond two weeks months are counted."""
+_NEAR = 1e-9
+"""Parts of a step by which a round number may lie beyond the ends: floats are not exact."""
+_WIDE = Context(prec=100)
+"""Enough digits for every decimal."""
 
 
 def axis_kind(kind: pa.DataType) -> Kind:
@@ -44,13 +52,23 @@ def axis_kind(kind: pa.DataType) -> Kind:
 
 
 def ticks_of(values: Values, places: Places, kind: pa.DataType, *, is_even: bool) -> Ticks:
-    """Label an axis on which these sorted values of a column's domain (see `predicates.bound`) have these places."""
+    """Label an axis on which these sorted values of a column's domain (see `predicates.bound`) have these places.
+
+    No two labels read the same: of values that can't be told apart in a few characters, the first has one.
+    """
     if not is_even and len(values) > 1 and not pa.types.is_boolean(kind):
-        found = _round_ticks(values, kind)
+        found = _once(_round_ticks(values, kind))
         if len(found) > 1:
             return found
     chosen = np.unique(np.round(np.linspace(0, len(values) - 1, min(_MOST, len(values)))).astype(np.int64))
-    return tuple((int(places[at]), value_text(values[at : at + 1].tolist()[0], kind)) for at in chosen.tolist())
+    texts = _value_texts([values[at : at + 1].tolist()[0] for at in chosen.tolist()], kind)
+    return _once(zip((int(places[at]) for at in chosen.tolist()), texts, strict=True))
+
+
+def _once(ticks: Iterable[tuple[int, str]]) -> Ticks:
+    """Keep the first of those that stand at one place, and of those that read the same."""
+    by_text = {text: place for place, text in dict(reversed(list(ticks))).items()}
+    return tuple(sorted((place, text) for text, place in by_text.items()))
 
 
 def value_text(value: int | float | bytes, kind: pa.DataType) -> str:
@@ -61,14 +79,47 @@ def value_text(value: int | float | bytes, kind: pa.DataType) -> str:
     >>> value_text(b"caf" + bytes([0xC3]), pa.string()), value_text(1234567, pa.int64()), value_text(0.1, pa.float64())
     ('caf', '1,234,567', '0.1')
     """
+    return _value_texts([value], kind)[0]
+
+
+def _value_texts(values: Sequence[int | float | bytes], kind: pa.DataType) -> list[str]:
+    """Write values so that each differs from the others: numbers with more digits, texts by the part that differs."""
+    texts = [_whole_text(value, kind) for value in values]
+    if any(isinstance(value, float) for value in values) and len(set(texts)) < len(set(values)):
+        texts = [repr(value) for value in values]
+    is_uuid = isinstance(kind, pa.BaseExtensionType)
+    return texts if is_uuid or _unit(plain_type(kind)) is not None else apart(texts, _LONGEST)
+
+
+def apart(texts: Sequence[str], longest: int) -> list[str]:
+    """Shorten texts, where their beginnings are the same by leaving these out.
+
+    >>> apart(["some/rather/long/0001", "some/rather/long/0017"], 12)
+    ['…/0001', '…/0017']
+    """
+    found = [_clipped(text, longest) for text in texts]
+    if len(set(found)) == len(set(texts)):
+        return found
+    low, high = min(texts), max(texts)  # what these begin with, all do
+    same = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
+    start = max(texts[0].rfind(mark, max(0, same - longest // 2), same) for mark in "/-_.:, ")
+    start = same if start < 0 else start
+    return ["…" + _clipped(text[start:], longest - 1) for text in texts]
+
+
+def _clipped(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _whole_text(value: int | float | bytes, kind: pa.DataType) -> str:
     written = plain_type(kind)
     if isinstance(value, bytes):
         return _bytes_text(value, kind)
     if pa.types.is_boolean(written):
         return "true" if value else "false"
     if pa.types.is_decimal(written):
-        return f"{Decimal(int(value)).scaleb(-written.scale):f}"[:_LONGEST]
-    if _seconds(written) is not None:
+        return f"{Decimal(int(value)).scaleb(-written.scale, _WIDE):f}"
+    if _unit(written) is not None:
         return _moment_text(int(value), written)
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
 
@@ -77,32 +128,35 @@ def _bytes_text(value: bytes, kind: pa.DataType) -> str:
     if isinstance(kind, pa.BaseExtensionType) and len(value) == 16:
         return str(UUID(bytes=value))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        text = value.decode(errors="ignore")  # a bound may be cut within a character
-    else:
-        text = value.hex()
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+        return value.decode(errors="ignore")  # a bound may be cut within a character
+    return value.hex()
 
 
-def _seconds(kind: pa.DataType) -> float | None:
-    """Return how many of the column's units a second has; None for what is no time."""
+def _unit(kind: pa.DataType) -> int | None:
+    """Return the nanoseconds of a column's unit; None for what is no time."""
     if pa.types.is_date(kind):
-        return 1 / _DAY
+        return _DAY
     if pa.types.is_timestamp(kind):
-        return _SECOND[kind.unit]
-    return 10**9 if pa.types.is_time(kind) else None  # the words of times of day are nanoseconds
+        return _UNITS[kind.unit]
+    return 1 if pa.types.is_time(kind) else None  # the words of times of day are nanoseconds
 
 
 def _moment_text(value: int, kind: pa.DataType) -> str:
-    unit = _seconds(kind) or 1
-    seconds, rest = (value * _DAY, 0) if unit < 1 else divmod(value, int(unit))
+    seconds, rest = divmod(value * (_unit(kind) or 1), _SECOND)
     try:
-        moment = _EPOCH + timedelta(seconds=seconds, microseconds=rest * 10**6 // int(unit) if unit >= 1 else 0)
+        moment = _EPOCH + timedelta(seconds=seconds)
     except OverflowError:
         return f"{value:,}"
     if pa.types.is_date(kind):
         return f"{moment:%Y-%m-%d}"
-    clock = f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03d}" if moment.microsecond else f"{moment:%H:%M:%S}"
+    digits = next(digits for digits in (0, 3, 6, 9) if rest % 10 ** (9 - digits) == 0)
+    clock = f"{moment:%H:%M:%S}{_fraction(rest, digits)}"
     return clock if pa.types.is_time(kind) else f"{moment:%Y-%m-%d} {clock}"
+
+
+def _fraction(nanoseconds: int, digits: int) -> str:
+    """Write a part of a second with so many digits; nothing with none."""
+    return f".{nanoseconds:09d}"[: digits + 1] if digits else ""
 
 
 # --- Round values ----------------------------------------------------------------------------------------------------
@@ -111,60 +165,92 @@ def _moment_text(value: int, kind: pa.DataType) -> str:
 def _round_ticks(values: Values, kind: pa.DataType) -> Ticks:
     first, last = float(values[0]), float(values[-1])
     kind = plain_type(kind)
-    if not (math.isfinite(first) and math.isfinite(last) and math.isfinite(last - first)) or last <= first:
+    # Where floats themselves lie so far apart, round numbers between them would be none of them.
+    least = max(64 * math.ulp(max(abs(first), abs(last))), 1e-290)
+    if not math.isfinite(last - first) or last - first < least:
         return ()
-    unit = _seconds(kind)
+    unit = _unit(kind)
     if unit is not None:
-        labeled = _round_moments(first / unit, last / unit, is_clock=pa.types.is_time(kind))
-        found = [(moment * unit, text) for moment, text in labeled]
+        labeled = _round_moments(int(values[0]) * unit, int(values[-1]) * unit, unit, is_clock=pa.types.is_time(kind))
+        found = [(moment / unit, text) for moment, text in labeled]
     else:
         scale = 10.0**-kind.scale if pa.types.is_decimal(kind) else 1.0
         is_whole = pa.types.is_integer(kind)
         found = [(number / scale, text) for number, text in _round_numbers(first * scale, last * scale, is_whole)]
-    return tuple((round((value - first) / (last - first) * LAST_PLACE), text) for value, text in found)
+    places = [(round((value - first) / (last - first) * LAST_PLACE), text) for value, text in found]
+    return tuple((min(max(place, 0), LAST_PLACE), text) for place, text in places)
 
 
 def _round_numbers(first: float, last: float, is_whole: bool) -> list[tuple[float, str]]:
-    step = 10.0 ** math.floor(math.log10((last - first) / (_MOST - 1)))
-    step *= next(times for times in (1, 2, 5, 10, 20) if (last - first) / (step * times) <= _MOST + 2)
-    step = max(step, 1.0) if is_whole else step
-    start, end = math.ceil(first / step), math.floor(last / step)
-    return [(number * step, _number_text(number * step)) for number in range(start, min(end, start + 2 * _MOST) + 1)]
+    power = math.floor(math.log10((last - first) / (_MOST - 1)))
+    power = max(power, 0) if is_whole else power
+    times = next(times for times in (1, 2, 5, 10, 20) if (last - first) / (10.0**power * times) <= _MOST + 2)
+    step = 10.0**power * times
+    start, end = math.ceil(first / step - _NEAR), math.floor(last / step + _NEAR)
+    numbers = [number * times for number in range(start, min(end, start + 2 * _MOST) + 1)]
+    return list(zip([number * 10.0**power for number in numbers], _number_texts(numbers, power), strict=True))
 
 
-def _number_text(number: float) -> str:
-    """Write a round number: 40, 2,500, 1.5M."""
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if size <= abs(number) < size * 1000:
-            return f"{number / size:.6g}{letter}"
-    if abs(number) < 1e6 and number == round(number):
-        return f"{round(number):,}"
-    return f"{number:.6g}"
+def _number_texts(numbers: Sequence[int], power: int) -> list[str]:
+    """Write round numbers, times a power of ten, with all of their digits.
+
+    >>> _number_texts([0, 25, 100], 2), _number_texts([1500, 2000], 3), _number_texts([1_000_000_02, 1_000_000_04], -2)
+    (['0', '2,500', '10,000'], ['1.5M', '2M'], ['1,000,000.02', '1,000,000.04'])
+    >>> _number_texts([500_000, 500_200], 3), _number_texts([5_000_000, 5_000_001], 3), _number_texts([0, 15], 299)
+    (['500M', '500.2M'], ['5,000,000,000', '5,000,001,000'], ['0', '1.5e+300'])
+    """
+    largest = max((abs(number) for number in numbers), default=0)
+    size = len(str(largest)) - 1 + power
+    found = []
+    for number in numbers:
+        exact = Decimal(number).scaleb(power, _WIDE)
+        if largest and not -4 <= size < 15:
+            mantissa, _, exponent = f"{exact:.{max(size - power, 0)}e}".partition("e")
+            found.append(f"{_trimmed(mantissa)}e{exponent}" if number else "0")
+        elif size >= 6 and power >= size // 3 * 3 - 3:
+            found.append(_lettered(exact))
+        else:
+            found.append(_trimmed(f"{exact:,f}"))
+    return found
 
 
-def _round_moments(first: float, last: float, *, is_clock: bool) -> list[tuple[float, str]]:
-    """Return round moments in seconds from 1970 on, each with its text."""
-    span = last - first
-    if span < 2:
-        return []
-    step = next((step for step in _STEPS if span / step <= _MOST), None)
+def _lettered(number: Decimal) -> str:
+    """Write a round number of millions or more: 500,000, 1.5M, 2G."""
+    for size, letter in ((12, "T"), (9, "G"), (6, "M")):
+        if abs(number) >= 10**size:
+            return f"{_trimmed(f'{number.scaleb(-size):f}')}{letter}"
+    return _trimmed(f"{number:,f}")
+
+
+def _trimmed(number: str) -> str:
+    return number.rstrip("0").rstrip(".") if "." in number else number
+
+
+def _round_moments(first: int, last: int, unit: int, *, is_clock: bool) -> list[tuple[int, str]]:
+    """Return round moments in nanoseconds from 1970 on, multiples of a unit, each with its text."""
+    step = next((step for step in _STEPS if (last - first) / step <= _MOST and step >= unit), None)
     if step is None:
-        return [] if is_clock else _round_months(first, last)
-    start = math.ceil(first / step)
-    moments = [number * step for number in range(start, math.floor(last / step) + 1)]
-    return [(moment, _tick_text(moment, step, is_clock=is_clock, is_first=not at)) for at, moment in enumerate(moments)]
+        months = [] if is_clock else _round_months(first / _SECOND, last / _SECOND)
+        return [(round(seconds) * _SECOND, text) for seconds, text in months]
+    moments = [number * step for number in range(-(-first // step), last // step + 1)]
+    texts = [_tick_text(moment, step, is_clock=is_clock, is_first=not at) for at, moment in enumerate(moments)]
+    if len(set(texts)) < len(texts):  # the same hours of more than one day
+        texts = [_tick_text(moment, step, is_clock=is_clock, is_first=True) for moment in moments]
+    return list(zip(moments, texts, strict=True))
 
 
-def _tick_text(seconds: int, step: int, *, is_clock: bool, is_first: bool) -> str:
+def _tick_text(moment: int, step: int, *, is_clock: bool, is_first: bool) -> str:
+    seconds, rest = divmod(moment, _SECOND)
     try:
-        moment = _EPOCH + timedelta(seconds=seconds)
+        found = _EPOCH + timedelta(seconds=seconds)
     except OverflowError:
         return f"{seconds:,} s"
     if step >= _DAY:
-        return f"{moment:%Y-%m-%d}"
-    clock = f"{moment:%H:%M}" if step >= 60 else f"{moment:%H:%M:%S}"
-    has_day = is_first or seconds % _DAY == 0
-    return f"{moment:%m-%d} {clock}" if has_day and not is_clock else clock
+        return f"{found:%Y-%m-%d}"
+    digits = next(digits for digits in range(10) if step % 10 ** (9 - digits) == 0)
+    clock = f"{found:%H:%M}" if step >= 60 * _SECOND else f"{found:%H:%M:%S}{_fraction(rest, digits)}"
+    has_day = is_first or moment % _DAY == 0
+    return f"{found:%m-%d} {clock}" if has_day and not is_clock else clock
 
 
 def _round_months(first: float, last: float) -> list[tuple[float, str]]:
