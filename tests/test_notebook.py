@@ -1,5 +1,6 @@
 """What a notebook shows of a result: fragments that stand alone, say what was found, and turn no name into a tag."""
 
+import re
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -270,8 +271,8 @@ def test_files_lie_where_their_bounds_are():
     two = Drawing("now", 1, 2, 10, np.arange(2), low, high, np.zeros(2, np.int64), ())
     html = rectangles(Picture(picture().axes, (two,), ()))
     left, right = rects(html, BLUE)
-    assert left == pytest.approx([18, 6, 160, 320], abs=0.2), "the left half, over all of y"
-    assert right == pytest.approx([178, 6, 160, 1], abs=0.2), "the right half at the top: y grows upward"
+    assert left == pytest.approx([34, 6, 160, 320], abs=0.2), "the left half, over all of y"
+    assert right == pytest.approx([194, 6, 160, 1], abs=0.2), "the right half at the top: y grows upward"
 
 
 def test_files_that_a_query_reads_have_another_color():
@@ -314,6 +315,31 @@ def test_a_single_column_gives_each_file_a_line():
     assert sorted(found[:, 1]) == pytest.approx([6, 86, 166, 246])
     assert found[:, 3] == pytest.approx(80)
     assert "one file below another" in Page(rectangles(one)).text
+
+
+def test_a_name_stands_beside_the_values_of_its_axis():
+    html = rectangles(picture())
+    lines = {}
+    for attributes, label in re.findall(r"<text ([^>]*)>([^<]*)</text>", html):
+        side = "x" if "rotate" in attributes else "y"
+        lines.setdefault(side, {}).setdefault(re.search(rf' {side}="([^"]*)"', f" {attributes}")[1], []).append(label)
+    assert sorted(lines["x"].values()) == [["0", "9"], ["y"]], "what is turned has two lines beside each other"
+    assert [float(x) for x in lines["x"]] == [15, 29], "the name, and then the values"
+    assert len(lines["y"]) == 2
+
+
+def test_values_at_the_ends_of_an_axis_are_told_apart():
+    ticks = ((0, "some/rather/long/0001"), (65535, "some/rather/long/0017"))
+    axes = (replace(picture().axes[0], ticks=ticks), picture().axes[1])
+    said = Page(rectangles(replace(picture(), axes=axes))).text
+    assert "…/0001" in said
+    assert "…/0017" in said
+
+
+def test_a_query_without_a_filter_is_told_in_words():
+    one = picture()
+    all_of_it = replace(one, questions=tuple(replace(each, text="TRUE", boxes={}) for each in one.questions))
+    assert "everything: it has no filter" in Page(rectangles(all_of_it)).text
 
 
 def test_a_picture_without_axes_is_not_drawn():

@@ -49,6 +49,7 @@ _STYLE = """
 .zonal-result caption { text-align: left; caption-side: top; padding: .2em 0; color: inherit; opacity: .8; }
 .zonal-result th, .zonal-result td { text-align: left; vertical-align: top; padding: .2em .8em .2em 0;
   border-bottom: 1px solid rgba(128, 128, 128, .4); background: none; }
+.zonal-result thead th { overflow-wrap: break-word; }
 .zonal-result td.number, .zonal-result th.number { text-align: right; }
 .zonal-result dl { display: grid; grid-template-columns: max-content 1fr; gap: .1em 1em; margin: .4em 0; }
 .zonal-result dt { opacity: .8; } .zonal-result dd { margin: 0; }

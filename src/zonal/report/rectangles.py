@@ -8,8 +8,9 @@ import numpy.typing as npt
 
 from zonal.picture import Axis, Drawing, Picture, Question
 from zonal.report.page import NOTHING, Html, element, joined, text
-from zonal.report.text import printable
+from zonal.report.text import printable, query_text
 from zonal.report.wording import clipped, plural, share_text
+from zonal.ticks import apart
 
 MOST_RECTANGLES = 2000
 """Rectangles of all drawings together."""
@@ -19,7 +20,7 @@ _MOST_NAME = 40
 _MOST_TICK = 16
 _SIDE = 320.0
 """Width and height of the field that files are drawn in …"""
-_LEFT, _BELOW, _AROUND = 18.0, 34.0, 6.0
+_LEFT, _BELOW, _AROUND = 34.0, 34.0, 6.0
 """… and of what is around it."""
 _WHOLE = 65535
 _LEAST = 1.0
@@ -46,7 +47,9 @@ def rectangles(picture: Picture) -> Html:
 def _legend(picture: Picture, question: Question) -> Html:
     which = "" if len(picture.questions) == 1 else ", the heaviest query"
     swatch = element("span", Html("&#9632;"), style=f"color: {_READ}", aria_hidden="true")
-    return joined([swatch, text(f"Orange: files that are read{which}:"), element("code", text(question.text))])
+    return joined(
+        [swatch, text(f"Orange: files that are read{which}:"), element("code", text(query_text(question.text)))]
+    )
 
 
 def _figure(axes: Sequence[Axis], drawing: Drawing, number: int, question: Question | None, most: int) -> Html:
@@ -147,18 +150,20 @@ def _field(x: float, y: float, width: float, height: float, **paint: str) -> Htm
 def _scale(axis: Axis | None, *, is_up: bool) -> Html:
     """Write a column's name along its axis, and what stands at the first and the last place that is marked."""
     name = "one file below another" if axis is None else clipped(axis.column, _MOST_NAME)
-    found = [_label(_SIDE / 2, name, "middle", is_up=is_up, line=0 if is_up else 1)]
+    found = [_label(_SIDE / 2, name, "middle", is_up=is_up, line=1)]
     if axis is not None and len(axis.ticks) > 1:
-        for place, value in (axis.ticks[0], axis.ticks[-1]):
+        ends = axis.ticks[0], axis.ticks[-1]
+        for (place, _), value in zip(ends, apart([value for _, value in ends], _MOST_TICK), strict=True):
             along = place / _WHOLE
             anchor = "start" if along < 0.1 else "end" if along > 0.9 else "middle"  # nothing is cut at the edges
-            found.append(_label(along * _SIDE, clipped(value, _MOST_TICK), anchor, is_up=is_up, line=0))
+            found.append(_label(along * _SIDE, value, anchor, is_up=is_up, line=0))
     return joined(found)
 
 
 def _label(along: float, label: str, anchor: str, *, is_up: bool, line: int) -> Html:
     """Write beside an axis, so far along it, in the first or the second line from it."""
-    x, y = (_LEFT - 5, _AROUND + _SIDE - along) if is_up else (_LEFT + along, _AROUND + _SIDE + 14 + 14 * line)
+    away = 14 * line
+    x, y = (_LEFT - 5 - away, _AROUND + _SIDE - along) if is_up else (_LEFT + along, _AROUND + _SIDE + 14 + away)
     turned = f"rotate(-90 {x:.1f} {y:.1f})" if is_up else ""
     place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "text_anchor": anchor, "transform": turned}
     return element("text", text(label), fill="currentColor", **place)

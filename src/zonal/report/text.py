@@ -124,6 +124,15 @@ def print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
             console.print(f"· and {len(lines) - 20} more")
 
 
+def query_text(condition: str) -> str:
+    """Name what a query asks for; of one without a filter, this.
+
+    >>> query_text("x = 1"), query_text("TRUE")
+    ('x = 1', 'everything: it has no filter')
+    """
+    return "everything: it has no filter" if condition == "TRUE" else condition
+
+
 def printable(text: str) -> str:
     """Escape control characters: a name may hold some that move the cursor or change colors."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
