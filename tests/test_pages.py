@@ -22,6 +22,7 @@ from zonal.report.page import Html, Scripts, page
 from zonal.report.pages import audit_page, clustering_page, explanation_page, health_page
 from zonal.report.sharecharts import reads_chart
 from zonal.report.wording import share_text
+from zonal.verbs.show import health_of
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(2)'>\u2028\u202e&"
 RESULTS = {
@@ -238,7 +239,7 @@ def test_there_is_no_chart_of_nothing():
     empty = picture_of([("now", made.snapshot({"x": []}, pa.schema([("x", pa.int64())])))], ["x"])
     assert files_chart(None) is None
     assert files_chart(empty) is None
-    assert depth_chart([("now", ())]) is None
+    assert depth_chart([("now", 0, ())]) is None
     assert reads_chart(None) is None
     assert reads_chart(empty) is None
     assert scripts_of(()) is None
@@ -284,3 +285,77 @@ def test_a_run_that_did_nothing_says_so():
     )  # fmt: skip
     words = Read(clustering_page(idle)).text
     assert "Nothing was changed. The queries read little already." in words
+
+
+# --- What is true -----------------------------------------------------------------------------------------------------
+
+
+def some_nulls(files=4, alone=1):
+    """Files with values of x, the first ones with nulls alone, and with nothing but nulls of n; y has no bounds."""
+    schema = pa.schema([("x", pa.int64()), ("n", pa.int64()), ("y", pa.int64())])
+    pairs = [(None, None) if at < alone else (at * 10, at * 10 + 5) for at in range(files)]
+    table = made.snapshot({"x": pairs, "n": [(None, None)] * files, "y": [(None, None)] * files}, schema, rows=10)
+    nulls = {"x": np.where(np.arange(files) < alone, 10, 0), "n": np.full(files, 10), "y": np.zeros(files, np.int64)}
+    bounds = {name: dataclasses.replace(each, nulls=nulls[name]) for name, each in table.files.bounds.items()}
+    return dataclasses.replace(table, files=dataclasses.replace(table.files, bounds=bounds))
+
+
+def test_a_column_of_nulls_alone_is_not_the_best():
+    found = health_of(some_nulls(), picture=True)
+    verdicts = {column.depth.column: column.verdict for column in found.columns}
+    assert verdicts == {
+        "x": "a look-up of x reads 1 of 4 files",
+        "n": "n holds nulls alone: a look-up of a value reads none of 4 files",
+        "y": "no file has bounds of y: every filter on it reads all 4 files",
+    }
+    words = Read(health_page(found)).text
+    assert "Best: a look-up of x reads 1 of 4 files." in words
+    assert "Worst: no file has bounds of y" in words
+    only = health_of(some_nulls(), ["n"])
+    assert "n holds nulls alone: a look-up of a value reads none of 4 files." in Read(health_page(only)).text
+
+
+def test_one_file_is_singular():
+    found = health_of(some_nulls(1, 0))
+    assert [column.verdict for column in found.columns] == [
+        "a look-up of x reads 1 of 1 file",
+        "n holds nulls alone: a look-up of a value reads none of 1 file",
+        "no file has bounds of y: every filter on it reads the only file",
+    ]
+
+
+def test_depths_are_of_all_files():
+    words = Read(health_page(health_of(some_nulls(), picture=True))).text
+    assert "a look-up of one value reads 1.0 of 4 files (25.0%). Nulls alone, without a depth: 1 file." in words
+    assert "Nulls alone" not in Read(health_page(made.health(40))).text
+
+
+def test_files_without_statistics_are_told_to_cover_the_axis():
+    table = made.snapshot({"x": [(0, 10), (None, None)]}, pa.schema([("x", pa.int64())]))
+    said = "Files without statistics of x cover the whole axis"
+    assert said in Read(health_page(health_of(table, picture=True))).text
+    assert "Files without statistics" not in Read(health_page(health_of(some_nulls(), ["x"], picture=True))).text
+
+
+def test_a_query_without_a_filter_has_one_name():
+    done = made.clustering(40, 4)
+    questions = tuple(dataclasses.replace(each, text="TRUE") for each in done.picture.questions)
+    text = clustering_page(dataclasses.replace(done, picture=dataclasses.replace(done.picture, questions=questions)))
+    words = Read(text).text
+    assert "TRUE" not in words
+    assert words.count("everything: it has no filter") == 8, "in the select, and in the table"
+    assert "TRUE" not in Read(text).data
+
+
+def test_partitions_alone_are_told_of_tables_that_have_some():
+    found = made.audit(40, 8)
+    for partitioning, is_told in ((("day(ts)",), True), ((), False)):
+        words = Read(audit_page(dataclasses.replace(found, partitioning=partitioning))).text
+        assert ("partitions alone" in words) is is_told
+
+
+def test_small_shares_are_not_rounded_away():
+    picture = made.two_versions(40, 4)
+    questions = tuple(dataclasses.replace(each, shares=(3e-7, 1.234e-8)) for each in picture.questions)
+    chart = reads_chart(dataclasses.replace(picture, questions=questions))
+    assert chart.data["series"][0]["values"] == [1.234e-8] * 4

@@ -49,6 +49,8 @@ class Axis:
     """Whether values are placed by their rank among all bounds: texts, and numbers that would lie in one spot."""
     ticks: tuple[tuple[int, str], ...]
     """Places with what stands there."""
+    has_unknown: bool = False
+    """Whether some file doesn't tell its values, so that it covers the axis to its ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,13 +178,14 @@ def _line(column: str, snapshots: Sequence[Snapshot]) -> _Line | None:
     even = line is None or _is_in_one_spot(line)
     places = (_evenly(len(values)) if even or line is None else np.round(line * LAST_PLACE)).astype(np.uint16)
     low, high = [], []
+    has_unknown = any(index is None or not _is_known(index) for index in indexed)
     for index, snapshot in zip(indexed, snapshots, strict=True):
         starts, ends = _ends(index, len(snapshot.files), values, places)
         low.append(starts)
         high.append(ends)
     schema_kind = _schema_kind(snapshots[0].schema, column, kind)
     ticks = ticks_of(values, places, schema_kind, is_even=even)
-    return _Line(Axis(column, axis_kind(schema_kind), even, ticks), values, places, low, high)
+    return _Line(Axis(column, axis_kind(schema_kind), even, ticks, has_unknown), values, places, low, high)
 
 
 def _bounds(snapshot: Snapshot, column: str) -> Bounds | None:
@@ -228,6 +231,11 @@ def _ends(index: ColumnIndex | None, files: int, values: Values, places: Places)
     low[known_low], high[known_high] = place[index.lower[known_low]], place[index.upper[known_high]]
     low[index.all_null], high[index.all_null] = LAST_PLACE, 0
     return low, high
+
+
+def _is_known(index: ColumnIndex) -> bool:
+    """Tell whether all files that hold a value have both bounds."""
+    return bool((index.all_null | ((index.lower >= 0) & (index.upper < len(index.values)))).all())
 
 
 def _schema_kind(schema: pa.Schema, column: str, kind: pa.DataType) -> pa.DataType:

@@ -59,7 +59,9 @@ def audit_page(
     files = files_chart(audit.picture, commits)
     trend, blamed = trend_chart(audit, audits, runs, limit), commits_chart(audit)
     asked = asked_chart(audit)
-    depths = depth_chart([(each.label, each.depths) for each in audit.picture.drawings] if audit.picture else [])
+    depths = depth_chart(
+        [(each.label, each.files, each.depths) for each in audit.picture.drawings] if audit.picture else []
+    )
     parts = [
         element("h1", text("Audit of "), name(audit.table)),
         _verdict(audit),
@@ -118,7 +120,8 @@ def _queries(audit: Audit) -> Html:
     if not audit.asked:
         return NOTHING
     before = ("before that",) if audit.before is not None else ()
-    heads = ("query", "reads", "files", "weight", *before, "partitions alone", "rows matching", "clustered anew")
+    inside = ("partitions alone",) if audit.partitioning else ()
+    heads = ("query", "reads", "files", "weight", *before, *inside, "rows matching", "clustered anew")
     rows = [Row(_query_head(each), _query_cells(each, audit)) for each in audit.asked[:_MOST_QUERIES]]
     more = len(audit.asked) - _MOST_QUERIES
     rest = element("p", text(f"And {plural(more, 'other query', 'other queries')}, in the table above."), class_="soft")
@@ -133,13 +136,13 @@ def _query_head(each: QueryAudit) -> Html:
 
 
 def _query_cells(each: QueryAudit, audit: Audit) -> list[Html]:
-    inside = each.partition_bytes / max(audit.bytes, 1)
+    inside = (each.partition_bytes / max(audit.bytes, 1),) if audit.partitioning else ()
     before = () if audit.before is None else (each.before_share,)
     return [
         share_bar(each.byte_share, share_text(each.byte_share)),
         text(f"{each.files:,}"),
         text(share_text(each.weight)),
-        *(text(known_share(share)) for share in (*before, inside, each.selectivity, each.fresh_share)),
+        *(text(known_share(share)) for share in (*before, *inside, each.selectivity, each.fresh_share)),
     ]
 
 

@@ -8,6 +8,7 @@ from zonal.depth import Depth
 from zonal.picture import Axis, Drawing, Picture, Question
 from zonal.report.charts import Chart, Choice, packed, packed_bits, shown, swatches
 from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, text
+from zonal.report.text import query_text
 from zonal.report.wording import plural, share_text
 from zonal.sizes import size_text
 from zonal.ticks import LAST_PLACE, Places
@@ -122,6 +123,10 @@ def _caption(picture: Picture, axes: Sequence[Axis], questions: Sequence[Questio
     ]
     if any(axis.even for axis in axes):
         told.append("Where an axis is by rank, values lie at even distances, as their order tells, and not their size.")
+    unknown = [shown(axis.column, 60) for axis in axes if axis.has_unknown]
+    if unknown:
+        which = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more columns" if len(unknown) > 3 else "")
+        told.append(f"Files without statistics of {which} cover the whole axis: any value may be in them.")
     some = [each for each in picture.drawings if len(each.drawn) < each.files]
     if some:
         drawn = ", ".join(f"{len(each.drawn):,} of {each.files:,}" for each in some)
@@ -142,7 +147,7 @@ def _choices(
         Choice("across", "Across", [("", columns)], "0"),
         Choice("up", "Up", [("", [*columns, (_BY_NUMBER, "files, one above another")])], second),
     ]
-    asked = [(f"q{at}", question.text) for at, question in enumerate(questions)]
+    asked = [(f"q{at}", query_text(question.text)) for at, question in enumerate(questions)]
     made = [(f"c{at}", label) for at, (_, label) in enumerate(commits)]
     if asked or made:
         groups = [("", [("", "nothing")]), ("Queries", asked), ("Commits", made)]
@@ -180,22 +185,25 @@ def _width(low: Places, high: Places) -> str:
 # --- Depth -----------------------------------------------------------------------------------------------------------
 
 
-def depth_chart(versions: Sequence[tuple[str, Sequence[Depth]]]) -> Chart | None:
-    """Draw how many files lie how deep, of a column that readers choose; each version of the table has its label."""
-    columns = list(dict.fromkeys(depth.column for _, depths in versions for depth in depths if depth.histogram))
+def depth_chart(versions: Sequence[tuple[str, int, Sequence[Depth]]]) -> Chart | None:
+    """Draw how many files lie how deep, of a column that readers choose.
+
+    Each version of the table has its label and its number of files; those that hold nulls alone have no depth.
+    """
+    columns = list(dict.fromkeys(depth.column for _, _, depths in versions for depth in depths if depth.histogram))
     if not columns:
         return None
-    found = {(label, depth.column): depth for label, depths in versions for depth in depths}
-    labels = [label for label, _ in versions]
+    found = {(label, depth.column): depth for label, _, depths in versions for depth in depths}
+    labels, files = [label for label, _, _ in versions], [count for _, count, _ in versions]
     data = {
         "kind": "depths",
         "labels": [shown(label, 60) for label in labels],
-        "columns": [_depths([found.get((label, column)) for label in labels]) for column in columns],
+        "columns": [_depths(column, [found.get((label, column)) for label in labels], files) for column in columns],
     }
-    first = _deep([found.get((label, columns[0])) for label in labels])
+    first = _deep([found.get((label, columns[0])) for label in labels], files)
     return Chart(
         id="depths",
-        label="files by depth",
+        label=f"files by depth in {shown(columns[0], 60)}",
         caption=element(
             "p",
             text(
@@ -212,10 +220,14 @@ def depth_chart(versions: Sequence[tuple[str, Sequence[Depth]]]) -> Chart | None
     )
 
 
-def _depths(depths: Sequence[Depth | None]) -> Mapping[str, object]:
+def _depths(column: str, depths: Sequence[Depth | None], files: Sequence[int]) -> Mapping[str, object]:
     classes = _classes(depths)
-    counts = [[0 if depth is None else depth.histogram.get(end, 0) for end in classes] for depth in depths]
-    return {"classes": [_class_text(end) for end in classes], "counts": counts, "said": _deep(depths)}
+    return {
+        "column": shown(column, 60),
+        "classes": [_class_text(end) for end in classes],
+        "counts": [[0 if depth is None else depth.histogram.get(end, 0) for end in classes] for depth in depths],
+        "said": _deep(depths, files),
+    }
 
 
 def _classes(depths: Sequence[Depth | None]) -> list[int]:
@@ -231,16 +243,17 @@ def _class_text(end: int) -> str:
     return f"{end:,}" if end <= 16 else f"{end // 2 + 1:,} to {end:,}"
 
 
-def _deep(depths: Sequence[Depth | None]) -> str:
+def _deep(depths: Sequence[Depth | None], files: Sequence[int]) -> str:
     """Tell depths beside the number of files: of fewer files fewer lie on top of each other, and yet more are read."""
-    known = [depth for depth in depths if depth is not None]
-    means = " → ".join(f"{depth.average_depth:,.1f}" for depth in known)
-    read = " → ".join(_lookup(depth) for depth in known)
-    return f"Mean depth {means}; a look-up of one value reads {read}."
+    known = [(depth, count) for depth, count in zip(depths, files, strict=True) if depth is not None]
+    means = " → ".join(f"{depth.average_depth:,.1f}" for depth, _ in known)
+    read = " → ".join(_lookup(depth, count) for depth, count in known)
+    left = [count - sum(depth.histogram.values()) for depth, count in known]
+    nulls = f" Nulls alone, without a depth: {' → '.join(plural(each, 'file') for each in left)}." if any(left) else ""
+    return f"Mean depth {means}; a look-up of one value reads {read}.{nulls}"
 
 
-def _lookup(depth: Depth) -> str:
-    files = sum(depth.histogram.values())
+def _lookup(depth: Depth, files: int) -> str:
     share = f" ({share_text(min(depth.lookup_files / files, 1.0))})" if files else ""
     return f"{depth.lookup_files:,.1f} of {plural(files, 'file')}{share}"
 

@@ -55,7 +55,7 @@ def health_page(health: TableHealth) -> str:
     """Return the page of what `show` found."""
     files = files_chart(health.picture)
     measured = () if health.picture is None else [column.depth for column in health.columns]
-    depths = depth_chart([("now", measured)])
+    depths = depth_chart([("now", health.files, measured)])
     ordered = sorted(health.columns, key=lambda column: column.depth.lookup_files)
     parts = [
         element("h1", text("Health of "), name(health.name)),
@@ -74,8 +74,9 @@ def health_page(health: TableHealth) -> str:
 def _health_verdict(ordered: Sequence[ColumnHealth], health: TableHealth) -> list[str]:
     if not ordered:
         return [f"No column has bounds: every filter reads all {plural(health.files, 'file')}."]
-    best, worst = _sentence(ordered[0].verdict), _sentence(ordered[-1].verdict)
-    return [best] if len(ordered) == 1 else [f"Best: {best}", f"Worst: {worst}"]
+    told = [column for column in ordered if not column.holds_nulls_alone] or ordered[:1]
+    best, worst = _sentence(told[0].verdict), _sentence(told[-1].verdict)
+    return [best] if len(told) == 1 else [f"Best: {best}", f"Worst: {worst}"]
 
 
 def _sentence(words: str) -> str:
@@ -189,7 +190,7 @@ def clustering_page(done: Clustering) -> str:
     """Return the page of what a rewrite did."""
     files, reads = files_chart(done.picture), reads_chart(done.picture)
     drawings = () if done.picture is None else done.picture.drawings
-    depths = depth_chart([(drawing.label, drawing.depths) for drawing in drawings])
+    depths = depth_chart([(drawing.label, drawing.files, drawing.depths) for drawing in drawings])
     parts = [
         element("h1", text("Clustering of "), name(done.table)),
         _verdict(_done(done), "verdict" if done.added_files else "verdict other"),

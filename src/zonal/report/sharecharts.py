@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from zonal.picture import Picture, is_worse
 from zonal.report.charts import Chart, shown
 from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, text
+from zonal.report.text import query_text
 from zonal.report.wording import plural, share_text
 
 _MOST_TEXT = 160
@@ -28,7 +29,7 @@ def reads_chart(picture: Picture | None) -> Chart | None:
     asked = sorted(picture.questions, key=lambda question: -question.shares[0])
     labels = [drawing.label for drawing in picture.drawings]
     shares = [[question.shares[at] for question in asked] for at in range(len(labels))]
-    texts = [question.text for question in asked]
+    texts = [query_text(question.text) for question in asked]
     if len(labels) == 1:
         series = [Series(labels[0], "bar", shares[0])]
         return share_chart(texts, series, "share of the bytes that each query reads", "")
@@ -88,7 +89,7 @@ def share_chart(texts: Sequence[str], series: Sequence[Series], label: str, said
 
 
 def _number(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
+    return None if value is None else float(f"{value:.6g}")
 
 
 def _said(value: float | None) -> str:

@@ -28,12 +28,21 @@ class ColumnHealth:
     files: int
 
     @property
+    def holds_nulls_alone(self) -> bool:
+        """Whether no file has a value of it."""
+        return not self.depth.histogram
+
+    @property
     def verdict(self) -> str:
         """Say it in one sentence."""
         name, read = self.depth.column, self.depth.lookup_files
-        if not self.depth.files_with_bounds:
-            return f"no file has bounds of {name}: every filter on it reads all {self.files} files"
-        return f"a look-up of {name} reads {max(1, round(read)):,} of {self.files:,} files"
+        of = f"of {self.files:,} {'file' if self.files == 1 else 'files'}"
+        if self.holds_nulls_alone:
+            return f"{name} holds nulls alone: a look-up of a value reads none {of}"
+        if not self.depth.files_with_bounds and round(read) == self.files:
+            every = "the only file" if self.files == 1 else f"all {self.files:,} files"
+            return f"no file has bounds of {name}: every filter on it reads {every}"
+        return f"a look-up of {name} reads {max(1, round(read)):,} {of}"
 
 
 @dataclass(frozen=True)
