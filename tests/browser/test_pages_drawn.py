@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from test_advise_report import advice
 from zonal.picture import picture_of
 from zonal.report.html import advice_page
 from zonal.report.jsonform import to_json
+from zonal.report.notebook import html_of
 from zonal.report.pages import audit_page, clustering_page, explanation_page, health_page
 from zonal.report.wording import share_text
 
@@ -532,3 +534,112 @@ def test_points_can_be_seen(open_page):
         line = page.tab.locator("figure[data-chart=files] .field:first-child .scatterlayer path.js-line")
         box = line.evaluate("node => { const box = node.getBBox(); return [box.width, box.height]; }")
         assert min(box) >= 6
+
+
+# --- numbers and names ------------------------------------------------------------------------------------------------
+
+
+def ticks(page, chart, side):
+    return page.tab.locator(f"figure[data-chart={chart}] .{side}axislayer-above .{side}tick text").all_text_contents()
+
+
+@pytest.mark.parametrize("most", [1.0, 3e-5, 4e-9])
+def test_labels_of_shares_differ_however_small_they_are(open_page, most):
+    found = made.audit(40, 8)
+    asked = tuple(dataclasses.replace(each, byte_share=most / (at + 1), partition_bytes=0, before_share=most / 2,
+                                      fresh_share=most / 9) for at, each in enumerate(found.asked))  # fmt: skip
+    commits = tuple(dataclasses.replace(each, read_share=most * each.read_share) for each in found.commits)
+    past = tuple(dataclasses.replace(each, ratio=most * each.ratio) for each in made.past_audits())
+    found = dataclasses.replace(found, asked=asked, commits=commits, ratio=most / 3)
+    page = open_page(audit_page(found, past, limit=most / 4))
+    for chart, side in (("reads", "y"), ("trend", "y"), ("commits", "x")):
+        labels = [label for label in ticks(page, chart, side) if label]
+        assert len(set(labels)) == len(labels) >= 3, (chart, labels)
+        assert all(label.endswith("%") for label in labels)
+
+
+def test_the_line_of_steps_reaches_over_the_outer_bars(open_page):
+    page = open_page(PAGES["clustering"]())
+    line = next(trace for trace in page.drawn("reads")["traces"] if trace.get("line", {}).get("shape") == "hvh")
+    assert (line["x"][0], line["x"][-1]) == (1 - 0.425, 20 + 0.425)
+    assert len(line["x"]) == len(line["y"]) == len(line["hovertext"]) == 22
+    assert page.drawn("reads")["layout"]["bargap"] == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_rewrites_are_labeled_where_there_is_room(open_page, width):
+    (run,) = made.past_runs()
+    hours = [0, 1, 2, 30, 31, 200, 290]
+    runs = [dataclasses.replace(run, finished=run.finished + timedelta(hours=each)) for each in hours]
+    page = open_page(audit_page(made.audit(80, 20), made.past_audits(), runs), width)
+    assert page.tab.evaluate(WORDS) == []
+    found = page.tab.locator("figure[data-chart=trend] .annotation").all_text_contents()
+    assert 2 <= found.count("clustered") < len(runs)
+    assert len(page.drawn("trend")["traces"][1]["x"]) == len(runs), "each has its line"
+
+
+def test_a_share_beside_a_bar_is_not_cut(open_page):
+    found = made.audit(80, 20)
+    shares = [dataclasses.replace(each, read_share=part) for each, part in zip(found.commits, (1.0, 1e-4), strict=True)]
+    page = open_page(audit_page(dataclasses.replace(found, commits=tuple(shares))), 390)
+    assert page.tab.evaluate(WORDS) == []
+    assert "100.0%" in page.tab.locator("figure[data-chart=commits] .barlayer text").all_text_contents()
+
+
+def test_dollars_are_shown_and_no_formula_is_looked_for(open_page):
+    names = ("$price$", "a$b$c")
+    page = open_page(page_of(two_columns([("$1$", "$2$")] * 3, NUMBERS[:3], names, ["\"$price$\" = '$1$'"])))
+    titles = [page.tab.locator(f"figure[data-chart=files] .{side}title").first.text_content() for side in "xy"]
+    assert titles == ["$price$ (by rank)", "a$b$c"]
+    assert labels(page) == ["$1$", "$2$"]
+    page.tab.locator("figure[data-chart=depths] .plot .nsewdrag").first.hover()
+    assert page.complaints == []
+
+
+def test_what_is_told_follows_what_is_chosen(open_page):
+    page = open_page(PAGES["audit"]())
+
+    def told(chart):
+        return page.tab.locator(f"figure[data-chart={chart}] .plot").last.get_attribute("aria-label")
+
+    heading = page.tab.locator("figure[data-chart=files] h3").last.text_content()
+    assert told("files") == f"{heading}: files as rectangles over ts and payload_id; files that a query reads stand out"
+    page.choose("across", "2")
+    page.choose("up", "n")
+    page.choose("marked", "c0")
+    assert told("files") == (
+        f"{heading}: files as rectangles over device and their number; files that a commit added stand out"
+    )
+    assert told("depths") == "files by depth in ts"
+    page.choose("column", "1", "depths")
+    assert told("depths") == "files by depth in payload_id"
+
+
+def test_files_of_nulls_alone_are_counted(open_page):
+    schema = pa.schema([("x", pa.int64()), ("y", pa.int64())])
+    for nulls, said in ((1, "1 file holds nulls alone, and has no place here."),
+                        (2, "2 files hold nulls alone, and have no place here.")):  # fmt: skip
+        pairs = [(None, None)] * nulls + [(at, at + 5) for at in range(4 - nulls)]
+        table = made.snapshot({"x": pairs, "y": pairs}, schema, nulls=[1000] * nulls + [0] * (4 - nulls))
+        page = open_page(page_of(picture_of([("now", table)], ["x", "y"])))
+        assert page.said() == [said]
+
+
+def test_headings_in_a_notebook_are_not_broken_within_words(open_page):
+    results = [made.audit(40, 8), made.health(40), made.clustering(40, 8)]
+    page = open_page("<!doctype html><body style='width: 420px'>" + "".join(map(html_of, results)))
+    broken = page.tab.evaluate(
+        """() => Array.from(document.querySelectorAll("thead th")).flatMap((head) => {
+          const node = head.firstChild, found = [];
+          for (const word of node.data.matchAll(/[^ -]+/g)) {
+            const range = document.createRange();
+            range.setStart(node, word.index);
+            range.setEnd(node, word.index + word[0].length);
+            if (new Set(Array.from(range.getClientRects()).map((box) => box.top)).size > 1) found.push(word[0]);
+          }
+          return found;
+        })"""
+    )
+    assert broken == []
+    assert page.tab.evaluate(WORDS.replace(".plot", "svg").replace(".main-svg text", "text").replace(
+        "plot.closest('figure').dataset.chart", "''")) == []  # fmt: skip

@@ -8,10 +8,12 @@
   const values = JSON.parse(document.getElementById("zonal-data").textContent);
   const LAST_PLACE = 65535;
   const BESIDE = 0.015; // parts of an axis that lie beyond its ends
+  const HALF_BAR = 0.425; // of a bar's width, where 1 is the step to the next bar
   const LAYERS = 12; // of files: within a layer overlaps don't show, from layer to layer they get darker
   const ONE_ABOVE_ANOTHER = "n";
   const SMALL = 12; // pixels of a text's height …
   const LARGE = 14; // … and of an axis' title, as plotly has it
+  const CLUSTERED = "clustered";
   const LEAST_FILE = 3; // pixels of a file or …
   const LEAST_BOX = 8; // … of a query's box that would be a point
   const CONFIG = { displayModeBar: false, scrollZoom: false, doubleClick: "reset" };
@@ -22,7 +24,9 @@
 
   // --- Texts and colors -----------------------------------------------------------------------------------------
 
-  const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  // Between two dollars plotly would look for a formula.
+  const CODES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", $: "&#36;" };
+  const plain = (text) => String(text).replace(/[&<>$]/g, (mark) => CODES[mark]);
 
   function lines(text, width = 56) {
     const found = [];
@@ -117,7 +121,7 @@
       legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", itemclick: false, itemdoubleclick: false },
       dragmode: touch.matches ? false : "zoom",
       showlegend: false,
-      bargap: 0.15,
+      bargap: 1 - 2 * HALF_BAR,
       ...more,
     };
   }
@@ -131,6 +135,11 @@
     wanted.width = roomOf(field);
     widths.set(field, wanted.width);
     Plotly.react(place, traces, wanted, CONFIG);
+  }
+
+  function tell(field, label) {
+    const heading = field.querySelector("h3");
+    field.querySelector(".plot").setAttribute("aria-label", heading ? `${heading.textContent}: ${label}` : label);
   }
 
   // A page on paper is about 680 pixels wide, whatever the window was.
@@ -252,6 +261,13 @@
     };
   }
 
+  // What is seen, for those who don't see it.
+  function labelOf(chart, across, up, kind) {
+    const columns = `${chart.axes[across].name} and ${chart.axes[up] ? chart.axes[up].name : "their number"}`;
+    const marked = { q: "; files that a query reads stand out", c: "; files that a commit added stand out" };
+    return `files as rectangles over ${columns}${marked[kind] || ""}`;
+  }
+
   function drawFiles(fields, chart, chosen) {
     const { across, up, marked = "" } = chosen;
     const kind = marked[0];
@@ -269,11 +285,14 @@
         ...layersOf(sides, files.filter((at) => mask[at]), "read", least),
       ];
       const boxed = kind === "q" && boxesOf(mark, across, up, pixel.map((places) => LEAST_BOX * places));
+      tell(fields[number], labelOf(chart, across, up, kind));
       show(fields[number], [boxed || { type: "scatter", x: [], y: [] }], layout(height, { ...frame, shapes }));
       const said = [mark ? mark.said[number] : ""];
       if (kind === "q" && isOutside(mark, across, up)) said.push("It asks for values beyond these axes.");
       if (files.length < drawing.count) {
-        said.push(`${(drawing.count - files.length).toLocaleString("en")} files hold nulls alone, and have no place here.`);
+        const left = drawing.count - files.length;
+        said.push(left === 1 ? "1 file holds nulls alone, and has no place here."
+          : `${left.toLocaleString("en")} files hold nulls alone, and have no place here.`);
       }
       fields[number].querySelector(".said").textContent = said.filter(Boolean).join(" ");
     });
@@ -282,7 +301,8 @@
   // --- Bars and lines -------------------------------------------------------------------------------------------
 
   function drawDepths(fields, chart, chosen) {
-    const { classes, counts, said } = chart.columns[Number(chosen.column)];
+    const { column, classes, counts, said } = chart.columns[Number(chosen.column)];
+    tell(fields[0], `files by depth in ${column}`);
     const traces = counts.map((count, at) => ({
       type: "bar",
       name: plain(chart.labels[at]),
@@ -297,6 +317,12 @@
     const yaxis = axis("files", { tickformat: ",d", rangemode: "tozero" });
     show(fields[0], traces, layout(260, { xaxis, yaxis, showlegend: counts.length > 1, bargap: Math.max(0.2, 0.9 - 0.15 * classes.length) }));
     fields[0].querySelector(".said").textContent = said;
+  }
+
+  // A form for shares up to the largest of them, with enough digits for the steps between.
+  function shareForm(found) {
+    const most = Math.max(0, ...found.filter((share) => share !== null));
+    return `.${most > 0 ? Math.min(15, Math.max(2, 2 - Math.floor(Math.log10(100 * most)))) : 2}~%`;
   }
 
   const LOOKS = {
@@ -314,19 +340,46 @@
       const rows = found.filter(([each]) => each.look !== "alarm").map(([each, said]) => plain(`${each.name}: ${said}`));
       return [lines(`${at + 1}. ${text}`), ...rows].join("<br>");
     });
+    // A line of steps begins and ends where the outer bars do.
+    const ended = (each, list) => (each.look === "line" ? [list[0], ...list, list[list.length - 1]] : list);
     const traces = chart.series.map((each) => ({
       ...LOOKS[each.look](),
       name: plain(each.name),
-      x: numbers,
-      y: each.values,
-      hovertext: told,
+      x: each.look === "line" ? [1 - HALF_BAR, ...numbers, numbers.length + HALF_BAR] : numbers,
+      y: ended(each, each.values),
+      hovertext: ended(each, told),
       hoverinfo: "text",
       textposition: "none",
     }));
     const xaxis = axis("query", { tickformat: ",d", showgrid: false, range: [0.4, numbers.length + 0.6] });
     if (numbers.length <= 12) xaxis.dtick = 1;
-    const yaxis = axis("share of the bytes", { tickformat: ".2~%", rangemode: "tozero" });
+    const tickformat = shareForm(chart.series.flatMap((each) => each.values));
+    const yaxis = axis("share of the bytes", { tickformat, rangemode: "tozero" });
     show(fields[0], traces, layout(300, { xaxis, yaxis, showlegend: traces.length > 1, hovermode: "closest" }));
+  }
+
+  // The first and the last of some moments, in milliseconds, with some room beside them.
+  function momentsOf(times) {
+    const found = times.map((time) => Date.parse(time.replace(" ", "T") + "Z"));
+    const [first, last] = [found.reduce((a, b) => Math.min(a, b)), found.reduce((a, b) => Math.max(a, b))];
+    const beside = Math.max(0.04 * (last - first), 60_000);
+    return [first - beside, last + beside];
+  }
+
+  // The newest rewrites for whose label there is room, each with the side of the label that stands at its line.
+  function labeledRuns(runs, start, end, width) {
+    const long = widthOf(CLUSTERED, 11);
+    const spans = runs.map((run) => {
+      const at = ((Date.parse(run.time.replace(" ", "T") + "Z") - start) / (end - start)) * width;
+      const side = at < long / 2 ? "left" : at > width - long / 2 ? "right" : "center";
+      const left = at - { left: 0, center: long / 2, right: long }[side];
+      return [run, side, left];
+    });
+    const kept = [];
+    for (const each of spans.reverse()) {
+      if (kept.every((other) => Math.abs(each[2] - other[2]) > long + 8)) kept.push(each);
+    }
+    return kept;
   }
 
   function drawTrend(fields, chart) {
@@ -357,8 +410,10 @@
       line: { color: color("good"), width: 1.5, dash: "dot" },
     });
     const shapes = chart.runs.map(upright);
-    const annotations = chart.runs.slice(-8).map((run) => ({
-      x: run.time, y: 1, yref: "paper", yanchor: "bottom", text: "clustered", showarrow: false, font: { color: color("good"), size: 11 },
+    const [start, end] = momentsOf([...chart.times, ...chart.runs.map((run) => run.time)]);
+    const annotations = labeledRuns(chart.runs, start, end, roomOf(fields[0]) - 70).map(([run, xanchor]) => ({
+      x: run.time, xanchor, y: 1, yref: "paper", yanchor: "bottom", text: CLUSTERED, showarrow: false,
+      font: { color: color("good"), size: 11 },
     }));
     if (chart.limit !== null) {
       const line = { color: color("bad"), width: 1.5, dash: "dash" };
@@ -368,9 +423,12 @@
         text: plain(chart.limit_text), font: { color: color("bad"), size: 11 },
       });
     }
-    const yaxis = axis("", { tickformat: ".2~%", rangemode: "tozero" });
+    const tickformat = shareForm([...chart.values, chart.limit]);
+    const yaxis = axis("", { tickformat, rangemode: "tozero" });
     const margin = { l: 8, r: 12, t: 22, b: 8 };
-    show(fields[0], traces, layout(280, { xaxis: axis("", { type: "date" }), yaxis, shapes, annotations, margin }));
+    const range = [start, end].map((moment) => new Date(moment).toISOString().slice(0, 23));
+    const xaxis = axis("", { type: "date", range, ticklabeloverflow: "hide past div" });
+    show(fields[0], traces, layout(280, { xaxis, yaxis, shapes, annotations, margin }));
   }
 
   function drawBars(fields, chart) {
@@ -389,9 +447,13 @@
         hoverinfo: "text",
       },
     ];
-    const most = Math.max(...chart.values, 0.01);
-    const xaxis = axis("", { tickformat: ".2~%", range: [0, most * 1.18] });
-    const ticks = { tickvals: places, ticktext: chart.labels.map(plain), ticklabelstandoff: 4 };
+    const most = Math.max(...chart.values) || 1;
+    const labels = cutApart(chart.labels, roomOf(fields[0]) / 3);
+    const inner = roomOf(fields[0]) - 40 - Math.max(...labels.map((text) => widthOf(text)));
+    const beside = 12 + Math.max(...chart.said_values.map((text) => widthOf(text))); // of the longest bar
+    const tickformat = shareForm(chart.values);
+    const xaxis = axis("", { tickformat, range: [0, (most * inner) / (inner - beside)], ticklabeloverflow: "hide past div" });
+    const ticks = { tickvals: places, ticktext: labels.map(plain), ticklabelstandoff: 4 };
     const yaxis = axis("", { range: [places.length - 0.4, -0.6], showgrid: false, ...ticks });
     show(fields[0], traces, layout(70 + 30 * places.length, { xaxis, yaxis }));
   }
