@@ -284,6 +284,7 @@ def test_values_are_written_in_their_own_way():
     assert value_text(3_600_000_000_000, pa.time64("us")) == "01:00:00"
     assert value_text(2**62, pa.timestamp("us")) == f"{2**62:,}", "beyond the calendar"
     assert len(value_text(b"x" * 500, pa.string())) == 24
+    assert value_text(2**64 - 1, pa.uint64()) == "18,446,744,073,709,551,615", "numbers are whole"
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))

@@ -22,7 +22,7 @@ Values = npt.NDArray[np.generic]
 Ticks = tuple[tuple[int, str], ...]
 
 _MOST = 5
-_LONGEST = 24
+_LONGEST, _LONGEST_NUMBER = 24, 40
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SECOND = 10**9
 _DAY = 86_400 * _SECOND
@@ -88,7 +88,8 @@ def _value_texts(values: Sequence[int | float | bytes], kind: pa.DataType) -> li
     if any(isinstance(value, float) for value in values) and len(set(texts)) < len(set(values)):
         texts = [repr(value) for value in values]
     is_uuid = isinstance(kind, pa.BaseExtensionType)
-    return texts if is_uuid or _unit(plain_type(kind)) is not None else apart(texts, _LONGEST)
+    longest = _LONGEST if any(isinstance(value, bytes) for value in values) and not is_uuid else _LONGEST_NUMBER
+    return apart(texts, longest)
 
 
 def apart(texts: Sequence[str], longest: int) -> list[str]:

@@ -207,17 +207,15 @@
     const whole = [[-LAST_PLACE, 2 * LAST_PLACE]];
     const wide = question.boxes[across] || whole;
     const high = question.boxes[up] || whole;
-    const widened = (least) => ([low, high]) => {
-      const more = Math.max(0, least - (high - low)) / 2;
-      return [low - more, high + more];
-    };
     const x = [];
     const y = [];
     if (wide === whole && high === whole) return { type: "scatter", x, y };
-    for (const [left, right] of wide.map(widened(leastWide))) {
-      for (const [bottom, top] of high.map(widened(leastHigh))) {
-        x.push(left, right, right, left, left, null);
-        y.push(bottom, bottom, top, top, bottom, null);
+    for (const [left, right] of wide) {
+      for (const [bottom, top] of high) {
+        const [dx, dy] = [(leastWide - (right - left)) / 2, (leastHigh - (top - bottom)) / 2];
+        const [h, v] = dx > 0 && dy > 0 ? [dx, dy] : [0, 0]; // a line can be seen, a point can't
+        x.push(left - h, right + h, right + h, left - h, left - h, null);
+        y.push(bottom - v, bottom - v, top + v, top + v, bottom - v, null);
       }
     }
     const line = { color: color("ink"), width: 1.5, dash: "4px,3px", simplify: false };
