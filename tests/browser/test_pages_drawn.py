@@ -579,6 +579,16 @@ def test_rewrites_are_labeled_where_there_is_room(open_page, width):
     assert len(page.drawn("trend")["traces"][1]["x"]) == len(runs), "each has its line"
 
 
+def test_audits_within_seconds_lie_apart(open_page):
+    found = made.audit(40, 8)
+    past = [dataclasses.replace(each, audited=found.audited - timedelta(seconds=2 * at + 2))
+            for at, each in enumerate(made.past_audits(4))]  # fmt: skip
+    page = open_page(audit_page(found, past), 390)
+    assert page.tab.evaluate(WORDS) == []
+    boxes = [point.bounding_box() for point in page.tab.locator("figure[data-chart=trend] .points path").all()]
+    assert max(box["x"] for box in boxes) - min(box["x"] for box in boxes) > 200
+
+
 def test_a_share_beside_a_bar_is_not_cut(open_page):
     found = made.audit(80, 20)
     shares = [dataclasses.replace(each, read_share=part) for each, part in zip(found.commits, (1.0, 1e-4), strict=True)]

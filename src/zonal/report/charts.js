@@ -360,7 +360,7 @@
   function momentsOf(times) {
     const found = times.map((time) => Date.parse(time.replace(" ", "T") + "Z"));
     const [first, last] = [found.reduce((a, b) => Math.min(a, b)), found.reduce((a, b) => Math.max(a, b))];
-    const beside = Math.max(0.04 * (last - first), 60_000);
+    const beside = 0.04 * (last - first) || 3_600_000;
     return [first - beside, last + beside];
   }
 
@@ -425,7 +425,8 @@
     const yaxis = axis("", { tickformat, rangemode: "tozero" });
     const margin = { l: 8, r: 12, t: 22, b: 8 };
     const range = [start, end].map((moment) => new Date(moment).toISOString().slice(0, 23));
-    const xaxis = axis("", { type: "date", range, ticklabeloverflow: "hide past div" });
+    const nticks = Math.max(2, Math.floor(roomOf(fields[0]) / 110));
+    const xaxis = axis("", { type: "date", range, nticks, tickangle: 0, ticklabeloverflow: "hide past div" });
     show(fields[0], traces, layout(280, { xaxis, yaxis, shapes, annotations, margin }));
   }
 
