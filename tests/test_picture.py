@@ -18,6 +18,7 @@ from zonal.picture import MOST_AXES, MOST_BOXES, MOST_FILES, MOST_QUESTIONS, MOS
 from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some
 from zonal.pruning import FileIndex
 from zonal.ticks import LAST_PLACE, axis_kind, ticks_of, value_text
+from zonal.verbs.drawing import without_values
 
 WHOLE = pa.schema([("x", pa.int64()), ("y", pa.float64()), ("s", pa.string())])
 
@@ -292,7 +293,7 @@ def test_any_numbers_have_ticks(values):
     found = np.unique(np.array(values))
     places = np.linspace(0, LAST_PLACE, len(found)).astype(np.uint16)
     for is_even in (True, False):
-        ticks = ticks_of(found, places, pa.float64(), is_even=is_even)
+        ticks, _ = ticks_of(found, places, pa.float64(), is_even=is_even)
         assert 1 <= len(ticks) <= 11
         assert all(-1 <= place <= LAST_PLACE + 1 for place, _ in ticks)
 
@@ -359,7 +360,7 @@ def test_a_label_stands_where_its_number_lies(low, width, files):
 def test_values_that_differ_have_labels_that_differ(values, kind, is_even):
     found = np.array(sorted(values), object if pa.types.is_decimal(kind) else np.int64)
     places = np.linspace(0, LAST_PLACE, len(found)).astype(np.uint16)
-    ticks = ticks_of(found, places, kind, is_even=is_even)
+    ticks, _ = ticks_of(found, places, kind, is_even=is_even)
     assert len({text for _, text in ticks}) == len({place for place, _ in ticks}) == len(ticks) >= 2
 
 
@@ -377,3 +378,21 @@ def test_extreme_numbers_are_drawn(pair):
     picture = drawn([pair, pair], pa.float64(), asked("x = 0", "x < 1", schema=schema))
     assert len(picture.axes[0].ticks) >= 2
     assert all(0 <= low <= high <= LAST_PLACE for each in picture.questions for low, high in each.boxes["x"])
+
+
+def test_values_of_files_are_at_no_axis_of_a_hidden_picture():
+    """Files of a tree begin where queries cut: only round numbers may stand there."""
+    round_ones = drawn([(0, 40), (41, 100)])
+    assert round_ones.axes[0].has_round_ticks
+    assert without_values(round_ones).axes[0].ticks == round_ones.axes[0].ticks
+    for pairs, kind in (
+        ([(13714, 13714)], None),
+        ([(1.1, 1.1000000000000003)], pa.float64()),
+        ([("a", "b")], pa.string()),
+    ):
+        picture = drawn(pairs, kind, asked("x = 1") if kind is None else ())
+        hidden = without_values(picture)
+        shown = "".join(text for _, text in hidden.axes[0].ticks)
+        assert "13714" not in shown.replace(",", "")
+        assert hidden.axes[0].has_round_ticks or not shown
+        assert all(not question.boxes for question in hidden.questions)

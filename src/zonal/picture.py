@@ -51,6 +51,8 @@ class Axis:
     """Places with what stands there."""
     has_unknown: bool = False
     """Whether some file doesn't tell its values, so that it covers the axis to its ends."""
+    has_round_ticks: bool = False
+    """Whether what stands there are round numbers and moments, and not values of files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +186,9 @@ def _line(column: str, snapshots: Sequence[Snapshot]) -> _Line | None:
         low.append(starts)
         high.append(ends)
     schema_kind = _schema_kind(snapshots[0].schema, column, kind)
-    ticks = ticks_of(values, places, schema_kind, is_even=even)
-    return _Line(Axis(column, axis_kind(schema_kind), even, ticks, has_unknown), values, places, low, high)
+    ticks, are_round = ticks_of(values, places, schema_kind, is_even=even)
+    axis = Axis(column, axis_kind(schema_kind), even, ticks, has_unknown, are_round)
+    return _Line(axis, values, places, low, high)
 
 
 def _bounds(snapshot: Snapshot, column: str) -> Bounds | None:

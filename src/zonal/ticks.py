@@ -51,18 +51,19 @@ def axis_kind(kind: pa.DataType) -> Kind:
     return "number" if is_number or pa.types.is_integer(kind) or pa.types.is_floating(kind) else "text"
 
 
-def ticks_of(values: Values, places: Places, kind: pa.DataType, *, is_even: bool) -> Ticks:
+def ticks_of(values: Values, places: Places, kind: pa.DataType, *, is_even: bool) -> tuple[Ticks, bool]:
     """Label an axis on which these sorted values of a column's domain (see `predicates.bound`) have these places.
 
-    No two labels read the same: of values that can't be told apart in a few characters, the first has one.
+    Return the labels, and whether they are round, and not values of the column. No two labels read the same: of values
+    that can't be told apart in a few characters, the first has one.
     """
     if not is_even and len(values) > 1 and not pa.types.is_boolean(kind):
         found = _once(_round_ticks(values, kind))
         if len(found) > 1:
-            return found
+            return found, True
     chosen = np.unique(np.round(np.linspace(0, len(values) - 1, min(_MOST, len(values)))).astype(np.int64))
     texts = _value_texts([values[at : at + 1].tolist()[0] for at in chosen.tolist()], kind)
-    return _once(zip((int(places[at]) for at in chosen.tolist()), texts, strict=True))
+    return _once(zip((int(places[at]) for at in chosen.tolist()), texts, strict=True)), False
 
 
 def _once(ticks: Iterable[tuple[int, str]]) -> Ticks:

@@ -53,7 +53,7 @@ def without_values(picture: Picture) -> Picture:
     Where values stand at an axis as they are, they are left out, too: files of a tree begin where queries cut them.
     Round numbers and moments stay.
     """
-    axes = [replace(axis, ticks=()) if axis.even or axis.kind == "text" else axis for axis in picture.axes]
+    axes = [axis if axis.has_round_ticks else replace(axis, ticks=()) for axis in picture.axes]
     questions = [replace(question, boxes={}) for question in picture.questions]
     return replace(picture, axes=tuple(axes), questions=tuple(questions))
 
