@@ -601,6 +601,15 @@ def test_an_alert_says_what_to_run(table):
     assert f"To repair it: zonal cluster {table.name.removeprefix('delta:')}" in told.stdout
 
 
+def test_an_older_version_is_no_point_of_the_trend(table, tmp_path):
+    options = ["--queries", table.log, "--database", f"sqlite:///{tmp_path / 'h.db'}", "--report", tmp_path / "a.html"]
+    for _ in range(2):
+        assert run(table.name, *options).exit_code == 0
+    assert '"kind":"trend"' in (tmp_path / "a.html").read_text()
+    assert run(table.name, *options, "--at", 1).exit_code == 2
+    assert '"kind":"trend"' not in (tmp_path / "a.html").read_text()
+
+
 def test_versions_are_printed_one_below_the_other(table):
     told = run(table.name, "--queries", table.log, "--history", 2, "--no-database")
     assert told.exit_code == 0, told.output

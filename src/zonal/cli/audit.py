@@ -155,8 +155,9 @@ def audit(
                 raise ZonalError("--history is about past versions, which raise no alarm: leave out --webhook.")
             told.versions(job.versions(history))
             return
-        found = job.run(kept) if at is None else job.at(at)
-        raise typer.Exit(told.one(found, kept))
+        if at is not None:
+            raise typer.Exit(told.one(job.at(at), None))  # today's audit of an older version is no point of the trend
+        raise typer.Exit(told.one(job.run(kept), kept))
 
 
 _WITH_CONFIG = frozenset(
