@@ -207,7 +207,8 @@ def print_versions(console: Console, audits: Sequence[Audit]) -> None:
     ratios = [each.ratio for each in audits]
     print_line(console, f"ratio by version  {sparkline(ratios)}", style="bold")
     table = Table()
-    table.add_column("version", justify="right", overflow="fold", min_width=10)  # Iceberg's have 19 digits
+    longest = max((len(str(each.version)) for each in audits), default=0)
+    table.add_column("version", justify="right", overflow="fold", min_width=min(longest, 10))  # Iceberg's: 19 digits
     table.add_column("made by", overflow="fold", min_width=10)
     for heading in ("UTC", "files", "ratio", "files read", "bytes read"):
         table.add_column(heading, justify="right")

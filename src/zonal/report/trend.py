@@ -62,7 +62,8 @@ def _table(lines: Sequence[Line]) -> Table:
     table = Table()
     table.add_column("UTC", no_wrap=True)
     table.add_column("what", overflow="fold", min_width=20)
-    table.add_column("version", justify="right", overflow="fold", min_width=10)  # Iceberg's have 19 digits
+    longest = max((len(cells[2]) for _, cells in lines), default=0)
+    table.add_column("version", justify="right", overflow="fold", min_width=min(longest, 10))  # Iceberg's: 19 digits
     for heading in ("ratio", "bytes read", "predicted"):
         table.add_column(heading, justify="right")
     for _, cells in lines:
