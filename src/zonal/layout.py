@@ -382,3 +382,15 @@ class _Parser:
 
     def error(self, reason: str) -> LayoutError:
         return LayoutError(f"Can't read the layout {quoted(self.text)}: {reason}. Write it as zorder(ts, payload_id).")
+
+
+def short_text(layout: str) -> str:
+    """Return a layout's text without the cuts of a tree; one that has none any more stays as it is.
+
+    >>> short_text("zorder(ts, id)"), short_text("tree(ts; 214 leaves)")
+    ('zorder(ts, id)', 'tree(ts; 214 leaves)')
+    """
+    try:
+        return Layout.parse(layout).short
+    except LayoutError:
+        return layout

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from zonal.columns import find, leaf_type
 from zonal.files import UNKNOWN, Bounds, Buckets, Ints, Snapshot
-from zonal.predicates.bound import All, Bound, Point, Ranges
+from zonal.predicates.bound import Bound, Point, Ranges, conjuncts
 from zonal.skipping import Index, Mask, Skipped
 
 MAX_POINTS = 1000
@@ -72,7 +72,7 @@ class PartitionIndex:
     def _bucket_masks(self, predicate: Bound, kept: Mask) -> Iterator[tuple[str, Mask]]:
         """Yield the files whose bucket none of the values of an equality falls into."""
         left = kept.copy()
-        for part in predicate.parts if isinstance(predicate, All) else (predicate,):
+        for part in conjuncts(predicate):
             for buckets in self._buckets:
                 if isinstance(part, Ranges) and part.column == buckets.column and not part.nan:
                     wanted = self._buckets_of(part, buckets)

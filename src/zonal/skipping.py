@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.files import UNKNOWN, Bounds, Ints
-from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some, leaves_of
+from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some, conjuncts, leaves_of
 from zonal.predicates.folding import fold
 from zonal.words import U64, decoded_array, family_of, words_of
 
@@ -53,10 +53,9 @@ class Index:
 
     def skip(self, predicate: Bound) -> Skipped:
         """Keep the units that might hold a row for which the predicate is true."""
-        conjuncts = predicate.parts if isinstance(predicate, All) else (predicate,)
         kept = np.ones(len(self), np.bool_)
         by: dict[str, Mask] = {}
-        for part in conjuncts:
+        for part in conjuncts(predicate):
             might = self.might_match(part)
             excluded = kept & ~might
             if excluded.any():

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from zonal.files import Files, Ints, LazyBounds, Snapshot
-from zonal.predicates.bound import All, Bound
+from zonal.predicates.bound import Bound, conjuncts
 from zonal.pruning import PartitionIndex
 from zonal.skipping import Index, Mask, columns_of, label_of
 
@@ -73,7 +73,7 @@ class Tally:
         """Return which of the files bounds keep, their bytes, and what each column skips of them."""
         by: dict[str, Amount] = {}
         taken = amount[1]
-        for part in predicate.parts if isinstance(predicate, All) else (predicate,):
+        for part in conjuncts(predicate):
             might = self._might_match(part, at)
             count = int(np.count_nonzero(might))
             if count == len(at):

@@ -5,6 +5,7 @@ library, `engine-name` in the summary of a snapshot; PyIceberg leaves no name th
 """
 
 import re
+from collections.abc import Iterable
 
 from zonal.files import Commit
 
@@ -69,6 +70,16 @@ def _delta_engine(text: str) -> str:
     if match := re.fullmatch(r"zonal/([\w.+-]{1,40})", text):
         return f"zonal {match[1]}"
     return text
+
+
+def in_common(texts: Iterable[str]) -> str:
+    """Return the text that all are; an empty one where they differ.
+
+    >>> in_common(["WRITE", "WRITE"]), in_common(["WRITE", "DELETE"])
+    ('WRITE', '')
+    """
+    found = set(texts)
+    return found.pop() if len(found) == 1 else ""
 
 
 def plain(text: str, limit: int = LONGEST) -> str:

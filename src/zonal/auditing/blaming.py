@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timezone
 
 from zonal.auditing.audit import Width
-from zonal.auditing.authors import plain, writer_of
+from zonal.auditing.authors import in_common, plain, writer_of
 from zonal.files import Commit
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -69,9 +69,8 @@ def rewrites_sentence(commits: Sequence[Commit], widths: Sequence[Width], origin
 
 def _told_of(commits: Sequence[Commit]) -> str:
     """Say who made commits, and when, as far as that is the same for all of them."""
-    operations, writers = ({*each} for each in zip(*((c.operation, writer_of(c)) for c in commits), strict=True))
-    what = plain(operations.pop(), 60) if len(operations) == 1 else ""
-    by = writers.pop() if len(writers) == 1 else ""
+    what = plain(in_common(commit.operation for commit in commits), 60)
+    by = in_common(map(writer_of, commits))
     times = [f"{commit.time.astimezone(timezone.utc):%Y-%m-%d %H:%M}" for commit in commits if commit.time is not None]
     when = f"{' to '.join(dict.fromkeys([times[0], times[-1]]))} UTC" if times else ""
     who = " ".join(part for part in (what, f"by {plain(by, 60)}" if by else "") if part)

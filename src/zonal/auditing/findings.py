@@ -24,8 +24,8 @@ from zonal.auditing.profit import hindrance_of, is_hopeless
 from zonal.auditing.replay import Replay
 from zonal.files import UNKNOWN, Files, Ints, Snapshot
 from zonal.picture import is_worse
-from zonal.predicates.bound import All
-from zonal.predicates.text import describe
+from zonal.predicates.bound import conjuncts
+from zonal.predicates.text import EVERYTHING, describe
 from zonal.predicates.tree import Constant, Predicate
 from zonal.pruning import bucket_label
 from zonal.simulate.predicting import Prediction
@@ -88,7 +88,7 @@ def findings(
     seen: Seen,
     told: Circumstances,
     *,
-    commits: Commits | None = None,
+    commits: Commits,
     earlier: Earlier | None = None,
     alerts: tuple[Alert, ...] = (),
 ) -> Audit:
@@ -127,8 +127,8 @@ def findings(
         asked=_queries(snapshot, asked, replayed, seen, earlier, hide=told.hidden),
         worst_files=_worst_files(snapshot, replayed),
         worst_partitions=_worst_partitions(snapshot, replayed),
-        commits=() if commits is None else commits.told,
-        culprits=() if commits is None else commits.culprits,
+        commits=commits.told,
+        culprits=commits.culprits,
         before=None if earlier is None else _before(earlier, replayed.bytes / total, weights),
         alerts=alerts,
         notes=told.notes,
@@ -157,7 +157,7 @@ def _operation(snapshot: Snapshot) -> str:
 def asked_text(predicate: Predicate, *, hide: bool = False) -> str:
     """Return what a query asks for; of one that asks for everything, this."""
     if isinstance(predicate, Constant) and predicate.value:
-        return "everything: it has no filter"
+        return EVERYTHING
     return describe(predicate, hide=hide)
 
 
@@ -252,8 +252,7 @@ def _labels(asked: Asked) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]
     columns: dict[str, tuple[str, ...]] = {}
     weights: dict[str, float] = {}
     for bound, weight in zip(asked.bounds, asked.weights.tolist(), strict=True):
-        parts = bound.parts if isinstance(bound, All) else (bound,)
-        found = {label_of(part): tuple(columns_of(part)) for part in parts}
+        found = {label_of(part): tuple(columns_of(part)) for part in conjuncts(bound)}
         found.update({bucket_label(name): (name,) for names in tuple(found.values()) for name in names})
         columns.update(found)
         for label in found:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zonal.auditing.audit import CommitAudit, Width
-from zonal.auditing.authors import kind_of, plain, writer_of
+from zonal.auditing.authors import in_common, kind_of, plain, writer_of
 from zonal.auditing.blaming import appends_sentence, rewrites_sentence
 from zonal.auditing.culprits import harms
 from zonal.auditing.groups import Group
-from zonal.auditing.widths import Widths
+from zonal.auditing.widths import Widths, widest_first
 from zonal.files import Commit, Snapshot
 
 
@@ -75,10 +75,10 @@ def _last_appends(
 def _rewrites(pool: Sequence[Told]) -> CommitAudit:
     pool = sorted(pool, key=lambda each: _time_of(each.group.commit))
     commits = [each.group.commit for each in pool if each.group.commit is not None]
-    wide = tuple(_mean_widths(pool))
+    wide = widest_first(_mean_widths(pool))
     sentence = rewrites_sentence(commits, wide, pool[0].origin)
-    found = _together([each.group for each in pool], commits, pool[0].audit.kind, wide, sentence)
-    return replace(found, since=pool[0].audit.since)
+    groups, first = [each.group for each in pool], pool[0].audit
+    return replace(_together(groups, commits, first.kind, wide, sentence), since=first.since)
 
 
 def _mean_widths(pool: Sequence[Told]) -> Iterator[Width]:
@@ -98,19 +98,18 @@ def _together(
     groups: Sequence[Group], commits: Sequence[Commit], kind: str, widths: tuple[Width, ...], sentence: str
 ) -> CommitAudit:
     """Add up commits, which are in the order of time."""
-    operations, writers = {plain(each.operation) for each in commits}, {writer_of(each) for each in commits}
     return CommitAudit(
         id=None,
         time=commits[-1].time,
         kind=kind,
-        operation=operations.pop() if len(operations) == 1 else "",
-        writer=writers.pop() if len(writers) == 1 else "",
+        operation=plain(in_common(commit.operation for commit in commits)),
+        writer=in_common(map(writer_of, commits)),
         files=sum(len(group.files) for group in groups),
         bytes=sum(group.bytes for group in groups),
         read_share=sum(group.read for group in groups),
         excess_share=sum(group.excess for group in groups),
         replaced=None,
-        widths=tuple(sorted(widths, key=lambda each: -(each.times or 0.0))),
+        widths=widths,
         sentence=sentence,
         read_files_share=sum(group.read_files for group in groups),
         since=commits[0].id,

@@ -99,7 +99,7 @@ class Widths:
             mine, others = _means(weighed[:, files].sum(axis=1, keepdims=True), weighed)
             if not np.isnan(mine[0]):
                 found.append(Width(name, float(mine[0]), None if np.isnan(others[0]) else float(others[0])))
-        return _sorted(found)
+        return widest_first(found)
 
     def tails(self, groups: Sequence[Ints]) -> dict[str, Floats64]:
         """Hold each group of files and all groups behind it, together, against all others: how many times wider.
@@ -126,7 +126,7 @@ class Widths:
 
     def since(self, files: Files, chosen: Ints, before: Replaced) -> tuple[Width, ...]:
         """Hold some of `files` against those that they replaced, on the line of the column as it is now."""
-        return _sorted(self._since(files, chosen, before))
+        return widest_first(self._since(files, chosen, before))
 
     def _since(self, files: Files, chosen: Ints, before: Replaced) -> Iterator[Width]:
         older = None if before.version is None else before.version.files
@@ -168,5 +168,6 @@ def _means(mine: Floats64, weighed: Floats64) -> tuple[Floats64, Floats64]:
     return found[0], found[1]
 
 
-def _sorted(widths: Iterable[Width]) -> tuple[Width, ...]:
+def widest_first(widths: Iterable[Width]) -> tuple[Width, ...]:
+    """Order widths by how many times wider files became."""
     return tuple(sorted(widths, key=lambda each: (-(each.times or 0.0), -each.width)))

@@ -63,6 +63,11 @@ class Anything:
 Bound: TypeAlias = "Ranges | Nulls | All | Some | Anything"
 
 
+def conjuncts(predicate: Bound) -> "tuple[Bound, ...]":
+    """Return the parts that must all be true: of an AND its own, else the predicate itself."""
+    return predicate.parts if isinstance(predicate, All) else (predicate,)
+
+
 def leaves_of(predicate: Bound) -> Iterator[Ranges | Nulls | Anything]:
     """Yield the parts that are neither AND nor OR, from left to right, without recursion."""
     waiting: list[Bound] = [predicate]

@@ -20,6 +20,9 @@ from zonal.predicates.tree import (
     Value,
 )
 
+EVERYTHING = "everything: it has no filter"
+"""What a query without a condition asks for."""
+
 _PLAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _MOST_VALUES, _MOST_CHARACTERS = 5, 400
 

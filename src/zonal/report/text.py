@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from zonal.errors import LayoutError
-from zonal.layout import Layout
+from zonal.layout import short_text
+from zonal.predicates.text import EVERYTHING
 from zonal.report.wording import plural
 from zonal.sizes import size_text
 from zonal.verbs.explain import Explanation
@@ -48,11 +48,8 @@ def health_facts(health: TableHealth) -> Iterator[tuple[str, str]]:
 
 
 def layout_text(layout: str) -> str:
-    """Return a layout for people, without the cuts of a tree; one that has none any more stays as it is."""
-    try:
-        return Layout.parse(layout).short
-    except LayoutError:
-        return layout
+    """Return a layout for people."""
+    return short_text(layout)
 
 
 def _column_table(health: TableHealth) -> Table:
@@ -130,7 +127,7 @@ def query_text(condition: str) -> str:
     >>> query_text("x = 1"), query_text("TRUE")
     ('x = 1', 'everything: it has no filter')
     """
-    return "everything: it has no filter" if condition == "TRUE" else condition
+    return EVERYTHING if condition == "TRUE" else condition
 
 
 def printable(text: str) -> str:

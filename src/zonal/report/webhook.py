@@ -3,7 +3,7 @@
 import base64
 import socket
 import threading
-from http.client import HTTPException, RemoteDisconnected, responses
+from http.client import HTTPException, responses
 from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from urllib.request import (
@@ -57,7 +57,7 @@ def _call(parts: SplitResult, body: str, shown: str) -> None:
     except HTTPError as error:
         error.close()
         raise WebhookError(_refused(shown, error.code)) from None
-    except (RemoteDisconnected, ConnectionError, HTTPException) as error:
+    except (ConnectionError, HTTPException) as error:
         raise WebhookError(f"The webhook at {shown} didn't take the result: {_why(error)}") from None
     except (URLError, OSError, UnicodeError) as error:
         reason = getattr(error, "reason", error)
@@ -113,7 +113,7 @@ def _why(reason: object) -> str:
         return f"no answer in {_SECONDS:.0f} seconds."
     if isinstance(reason, socket.gaierror | UnicodeError | str):
         return "its host is not known."
-    if isinstance(reason, RemoteDisconnected | ConnectionResetError):
+    if isinstance(reason, ConnectionResetError):
         return "it closed the connection without an answer."
     if isinstance(reason, HTTPException):
         return "its answer is no HTTP."

@@ -6,10 +6,9 @@ from datetime import timezone as zones
 from typing import TYPE_CHECKING
 
 from zonal.auditing.audit import Audit
-from zonal.errors import LayoutError
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.history.store import History
-from zonal.layout import Layout
+from zonal.layout import short_text
 
 if TYPE_CHECKING:
     from zonal.verbs.cluster import Clustering
@@ -43,16 +42,8 @@ def audit_record(found: Audit) -> AuditRecord:
         excess_share=found.excess_share,
         alerts=tuple(alert.text for alert in found.alerts),
         culprit="" if culprit is None else culprit.sentence,
-        layout=None if found.layout is None else _without_cuts(found.layout),
+        layout=None if found.layout is None else short_text(found.layout),  # a tree's cuts are values of queries
     )
-
-
-def _without_cuts(layout: str) -> str:
-    """Return what is remembered of a layout: a tree's cuts are made of values, which no history needs."""
-    try:
-        return Layout.parse(layout).short
-    except LayoutError:
-        return layout  # without cuts already
 
 
 def run_record(done: "Clustering") -> RunRecord:
@@ -65,7 +56,7 @@ def run_record(done: "Clustering") -> RunRecord:
         version=done.versions[-1] if done.versions else None,
         finished=datetime.now(zones.utc),
         run=done.run,
-        layout=_without_cuts(done.layout),
+        layout=short_text(done.layout),
         rows=done.rows,
         removed_files=done.removed_files,
         removed_bytes=done.removed_bytes,
