@@ -50,10 +50,8 @@ class Storage:
 
     def locate(self, location: str) -> tuple[pa.fs.FileSystem, str]:
         """Return the file system of a location, and the path in it."""
-        if location[:5].lower() == "file:":
-            return pa.fs.LocalFileSystem(), f"/{location[5:].lstrip('/')}"
-        if not _is_uri(location):
-            return pa.fs.LocalFileSystem(), location
+        if (path := local_path(location)) is not None:
+            return pa.fs.LocalFileSystem(), path
         scheme, _, rest = location.partition("://")
         scheme = scheme.lower()
         host, _, path = rest.partition("/")
@@ -77,6 +75,13 @@ class Storage:
                 f"Can't open the storage {scheme}:// of the table ({type(error).__name__}). "
                 "Check the location and the storage options."
             ) from None
+
+
+def local_path(location: str) -> str | None:
+    """Return the path of a location on a local or mounted file system; None where it is in an object store."""
+    if location[:5].lower() == "file:":
+        return f"/{location[5:].lstrip('/')}"
+    return None if _is_uri(location) else location
 
 
 def _is_uri(location: str) -> bool:

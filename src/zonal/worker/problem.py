@@ -13,13 +13,15 @@ class FileError(TableError):
 
 
 @contextmanager
-def naming(path: str) -> Iterator[None]:
+def naming(path: str, *, doing: str = "read") -> Iterator[None]:
     """Turn what goes wrong with a file into a `TableError` that names it; one that is complete stays as it is."""
     try:
         yield
     except FileNotFoundError:
+        if doing == "write":
+            raise TableError(f"Can't write the file {quoted(path, limit=300)}: its folder is gone.") from None
         raise TableError(f"The file {quoted(path, limit=300)} doesn't exist.") from None
     except FileError as error:
-        raise TableError(f"Can't read the file {quoted(path, limit=300)}: {error}.") from None
+        raise TableError(f"Can't {doing} the file {quoted(path, limit=300)}: {error}.") from None
     except (OSError, pa.ArrowException) as error:
-        raise TableError(f"Can't read the file {quoted(path, limit=300)}: {str(error).rstrip('.')}.") from error
+        raise TableError(f"Can't {doing} the file {quoted(path, limit=300)}: {str(error).rstrip('.')}.") from error

@@ -122,10 +122,10 @@ def write_step(schema: pa.Schema, writing: Writing, placement: Placement) -> Ste
                 for piece in pieces:
                     words, rows = decode(held.pop(piece), form)
                     writer.write(sort_piece(words, rows, placement.layout))
+                writer.close()
             except BaseException:
                 writer.abandon()
                 raise
-            writer.close()
             yield results.written(writer.done)
 
     return write

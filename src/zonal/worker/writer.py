@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 
 from zonal.columns import find
 from zonal.cuts import key_cuts
+from zonal.durability import flush_file
 from zonal.keys import exact_words
 from zonal.layout import Layout
 from zonal.order import stable_order
@@ -21,6 +23,7 @@ from zonal.rewrite import Writing, Written
 from zonal.rows import take_rows
 from zonal.words import U64
 from zonal.worker.metrics import FileMetrics
+from zonal.worker.problem import naming
 
 ROLL_AT, SMALLEST = 1.4, 0.6
 """A file ends early at this share of the target, if the rest makes a file of the smaller share."""
@@ -99,9 +102,10 @@ class _OpenFile:
         # A name of its own for every attempt: one that Spark repeats never meets what the first has left.
         self._path = f"{folder}/{uuid.uuid4().hex}.parquet"
         filesystem, inner = writing.storage.locate(self._path)
-        if isinstance(filesystem, pa.fs.LocalFileSystem):
-            filesystem.create_dir(inner.rpartition("/")[0], recursive=True)
-        self._sink = filesystem.open_output_stream(inner)
+        with naming(self._path, doing="write"):
+            if isinstance(filesystem, pa.fs.LocalFileSystem):
+                filesystem.create_dir(inner.rpartition("/")[0], recursive=True)
+            self._sink = filesystem.open_output_stream(inner)
         self._metrics = FileMetrics(writing.schema)
         self._footers: list[pq.FileMetaData] = []
         self._writer = pq.ParquetWriter(
@@ -117,20 +121,25 @@ class _OpenFile:
 
     def write(self, rows: pa.Table) -> None:
         named = renamed(rows, self._schema)
-        self._writer.write_table(named, row_group_size=max(rows.num_rows, 1))
+        with naming(self._path, doing="write"):
+            self._writer.write_table(named, row_group_size=max(rows.num_rows, 1))
         self._metrics.add(named)
         self.rows += rows.num_rows
 
     def close(self) -> Written:
-        self._writer.close()
-        size = self.size
-        self._sink.close()
+        """Finish the file, and put it on the disk: the commit that names it will be there, too."""
+        with naming(self._path, doing="write"):
+            self._writer.close()
+            size = self.size
+            self._sink.close()
+            flush_file(self._path)
         (footer,) = self._footers
         return Written(self._path, size, self.rows, self._partition, self._metrics.columns(footer))
 
     def abandon(self) -> None:
-        self._writer.close()
-        self._sink.close()
+        for closed in (self._writer, self._sink):
+            with suppress(Exception):  # closing writes, too, and must not hide why the file is given up
+                closed.close()
 
 
 def renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
