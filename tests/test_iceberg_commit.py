@@ -3,6 +3,7 @@
 import os
 import struct
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from threading import Thread
@@ -476,7 +477,7 @@ def test_an_expired_base_or_a_branch_that_was_rolled_back_is_a_conflict_of_every
 
 def test_harmless_changes_of_schema_spec_and_properties_let_a_commit_through(catalog):
     table = made(catalog)
-    rewrite = replacement(table, table.snapshot())
+    rewrite = replace(replacement(table, table.snapshot()), layout=Layout("zorder", ("x",)))
     current = catalog.load_table("db.t")
     with current.update_schema() as update:
         update.add_column("new", StringType())
@@ -492,6 +493,24 @@ def test_harmless_changes_of_schema_spec_and_properties_let_a_commit_through(cat
     assert sorted(after["x"].to_pylist()) == list(range(100))
     assert after["new"].null_count == 100
     assert sorted(after["why"].to_pylist()) == sorted(rows(0, 100)["y"].to_pylist())
+
+
+@pytest.mark.parametrize("change", ["rename", "drop", "drop and add"])
+def test_a_layout_by_a_column_that_is_gone_meanwhile_is_not_recorded(change, catalog):
+    table = made(catalog)
+    rewrite = replacement(table, table.snapshot())
+    current = catalog.load_table("db.t")
+    with current.update_schema() as update:
+        if change == "rename":
+            update.rename_column("y", "why")
+        else:
+            update.delete_column("y")
+    if change == "drop and add":
+        with catalog.load_table("db.t").update_schema() as update:
+            update.add_column("y", LongType())
+    with pytest.raises(ConflictError, match=r"'y' of 'db.t' was (renamed to 'why'|dropped) during the rewrite"):
+        table.commit(rewrite)
+    assert "zonal.layout" not in catalog.load_table("db.t").metadata.properties
 
 
 def test_a_type_that_was_widened_meanwhile_is_read_from_the_new_files(catalog):

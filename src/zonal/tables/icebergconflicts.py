@@ -18,6 +18,7 @@ from pyiceberg.table.snapshots import Snapshot as PyIcebergSnapshot
 from pyiceberg.types import IcebergType, PrimitiveType
 
 from zonal.errors import ConflictError, quoted
+from zonal.layout import Layout
 from zonal.rewrite import Rewrite
 from zonal.tables.icebergdeletes import DeleteIndex, may_name
 from zonal.tables.icebergentries import Contents, Entry, data_entries, delete_entries, read_contents
@@ -62,6 +63,7 @@ def replaced(
     """
     base, head = _base_and_head(name, metadata, branch, rewrite)
     _check_schema(name, schema, metadata.schema())
+    _check_layout(name, rewrite.layout, schema, metadata.schema())
     contents = read_contents(io, head.manifest_list, known)
     sequence = base.sequence_number or 0
     data, deletes = data_entries(contents), delete_entries(contents)
@@ -112,6 +114,15 @@ def _check_schema(name: str, before: Schema, after: Schema) -> None:
                 f"The type of column {quoted(after.find_column_name(number) or '')} of {quoted(name)} was changed from "
                 f"{old[number].field_type} to {new[number].field_type} during the rewrite."
             )
+
+
+def _check_layout(name: str, layout: Layout, before: Schema, after: Schema) -> None:
+    """Refuse to record a layout whose columns have other names now, or are gone; ids tell."""
+    for column in (*layout.columns, *layout.bloom_columns):
+        now = after.find_column_name(before.find_field(column).field_id)
+        if now != column:
+            what = "dropped" if now is None else f"renamed to {quoted(now)}"
+            raise ConflictError(f"The column {quoted(column)} of {quoted(name)} was {what} during the rewrite.")
 
 
 def _still_reads(before: IcebergType, after: IcebergType) -> bool:

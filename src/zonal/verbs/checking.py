@@ -50,8 +50,23 @@ class Job:
         bound = None if where is None else bind_predicate(parse_where(where), snapshot.schema)
         return cls(table, snapshot, chosen, bound, full, size_of(max_bytes, "max_bytes"))
 
+    def check(self, snapshot: Snapshot) -> None:
+        """Raise an error where the layout doesn't fit a newer snapshot: its columns are known by their ids."""
+        now = {column.field_id: name for name, column in snapshot.physical.items() if column.field_id is not None}
+        for name in (*self.layout.columns, *self.layout.bloom_columns):
+            column = self.snapshot.physical.get(name)
+            number = None if column is None else column.field_id
+            if (now.get(number) if number is not None else name) != name or name not in snapshot.physical:
+                what = f"renamed to {quoted(now[number])}" if number in now and number is not None else "dropped"
+                raise ColumnError(
+                    f"The column {quoted(name)} of {quoted(snapshot.name, limit=200)} was {what} during the rewrite. "
+                    "Run it again by columns that the table has."
+                )
+        refuse(snapshot, self.layout)
+
     def choose(self, snapshot: Snapshot) -> Ints:
-        """Return the files of a snapshot that are to be rewritten."""
+        """Return the files of a snapshot that are to be rewritten; an error where the layout doesn't fit it."""
+        self.check(snapshot)
         return choose(snapshot, self.layout, where=self.where, full=self.full)
 
     def groups(self, every: int | None) -> list[list[str]]:
