@@ -429,11 +429,11 @@ def test_a_lost_race_is_checked_again(plain, monkeypatch):
         table, rewrite = prepare(plain, choose=first_two, run=expected)
         real, calls = deltacommit.put_if_absent, []
 
-        def late(path, text, act=act, real=real, calls=calls):
+        def late(path, text, *, sending, act=act, real=real, calls=calls):
             if not calls:
                 act(plain)
             calls.append(path)
-            return real(path, text)
+            return real(path, text, sending=sending)
 
         monkeypatch.setattr(deltacommit, "put_if_absent", late)
         if expected == "survives":
@@ -448,7 +448,7 @@ def test_a_lost_race_is_checked_again(plain, monkeypatch):
 
 def test_endless_races_end(plain, monkeypatch):
     table, rewrite = prepare(plain)
-    monkeypatch.setattr(deltacommit, "put_if_absent", lambda *_: False)
+    monkeypatch.setattr(deltacommit, "put_if_absent", lambda *_, **__: False)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     with pytest.raises(TableError, match="20 times in a row"):
         table.commit(rewrite)

@@ -17,12 +17,12 @@ from zonal.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.storage import Storage
 from zonal.tables.deltaadds import Adds, Live
 from zonal.tables.deltacommit import Replacement, commit, log_folder
-from zonal.tables.deltalog import Log, Metadata, Protocol, State, replay
+from zonal.tables.deltalog import Log, Metadata, Protocol, State, named_in, replay
 from zonal.tables.deltascan import Columns, deletion_vector
 from zonal.tables.deltaschema import Leaf, read_schema
 from zonal.tables.deltastats import Counts, Stats, bounds, cast_or_null, counts, several_bounds, timestamps
 from zonal.tables.deltavalues import constants, escaped_bytes
-from zonal.tables.table import recorded_layout
+from zonal.tables.table import Sending, recorded_layout, unheard
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -160,7 +160,7 @@ class DeltaTable:
             bloom_columns=_bloom_columns(known, layout),
         )
 
-    def commit(self, rewrite: Rewrite) -> int:
+    def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one new version of the log and return it; see `Rewritable`."""
         folder = log_folder(self._storage)
         base, removed = self._chosen(rewrite.base, rewrite.removed)
@@ -175,7 +175,14 @@ class DeltaTable:
             layout=rewrite.layout,
             run=rewrite.run,
         )
-        return commit(replacement, lambda after: self._replay(None, after=after), folder)
+        return commit(replacement, lambda after: self._replay(None, after=after), folder, sending=sending)
+
+    def refers_to(self, rewrite: Rewrite) -> set[str]:
+        """Return those of a rewrite's new files that a version since its base has; see `Rewritable`."""
+        ours = {file.path for file in rewrite.added}
+        log, state = self._log(), self._replay(None)
+        since = [number for number in log.commits if number > (rewrite.base.version or 0)]
+        return {file.path for file in state.find(ours)} | named_in(log, since, self._storage.resolve) & ours
 
     def _replay(self, version: int | None, *, after: State | None = None) -> State:
         return replay(self._log(), self._storage.resolve, version=version, after=after)

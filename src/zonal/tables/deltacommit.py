@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow.fs
 
+from zonal.durability import flush_folder
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layout import Layout
 from zonal.rewrite import Written
@@ -28,7 +29,7 @@ from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG, Live
 from zonal.tables.deltalog import Metadata, State
 from zonal.tables.deltascan import Columns, is_true, tracks_rows
 from zonal.tables.deltawrite import add_action, indexed, remove_action, stats_json
-from zonal.tables.table import LAYOUT_PROPERTY
+from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
 
 Action = dict[str, Any]
 
@@ -41,6 +42,10 @@ _REFUSED = frozenset(
     if hasattr(errno, name)
 )
 """Errors that say that a link wasn't made; after others, such as a timeout, it may have been."""
+_LINKLESS = frozenset(
+    getattr(errno, name) for name in ("EMLINK", "ENOSYS", "EOPNOTSUPP", "EPERM", "EXDEV") if hasattr(errno, name)
+)
+"""Those of a file system that has no hard links."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +74,10 @@ def log_folder(storage: Storage) -> str:
     return str(path)
 
 
-def commit(replacement: Replacement, newest: Callable[[State | None], State], folder: str) -> int:
-    """Commit and return the new version.
+def commit(
+    replacement: Replacement, newest: Callable[[State | None], State], folder: str, *, sending: Sending = unheard
+) -> int:
+    """Commit and return the new version; `sending` as in `Rewritable.commit`.
 
     `newest` reads the log up to its newest version, from an older state on where one is given. A rewrite that can't be
     kept is a `ConflictError`; whatever happens but a `CommitUnknownError`, the table is as it was or has the commit.
@@ -80,13 +87,13 @@ def commit(replacement: Replacement, newest: Callable[[State | None], State], fo
         state = newest(state)
         removed = still_live(replacement, state)
         lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in actions(replacement, removed, state))
-        if put_if_absent(f"{folder}/{state.version + 1:020d}.json", lines):
+        if put_if_absent(f"{folder}/{state.version + 1:020d}.json", lines, sending=sending):
             return state.version + 1
         # Another writer was faster. Waits of random length keep two losers from meeting again.
         time.sleep(random.uniform(0, min(_LONGEST_WAIT, 0.01 * 2**attempt)))  # noqa: S311 - no secret
     raise TableError(
-        f"Other writers were faster than zonal {ATTEMPTS} times in a row, so nothing was committed to "
-        f"{quoted(replacement.root, limit=300)}. Run it again when fewer writers are busy."
+        f"Other writers were faster than zonal {ATTEMPTS} times in a row, so this rewrite of "
+        f"{quoted(replacement.root, limit=300)} was given up. Run it again when fewer writers are busy."
     )
 
 
@@ -97,7 +104,7 @@ def still_live(replacement: Replacement, current: State) -> list[Live]:
     """Return the files to remove as the current state has them, or a `ConflictError` if the rewrite doesn't fit it."""
     base, name = replacement.base, quoted(replacement.root, limit=300)
     if current.version < base.version:
-        raise ConflictError(f"{name} was replaced by another table while it was rewritten; nothing was committed.")
+        raise ConflictError(f"{name} was replaced by another table while it was rewritten.")
     if _comparable(current.metadata) != _comparable(base.metadata):
         raise ConflictError(f"The schema or the properties of {name} changed since version {base.version}.")
     if current.protocol.comparable != base.protocol.comparable:
@@ -106,7 +113,7 @@ def still_live(replacement: Replacement, current: State) -> list[Live]:
     if gone := [file.path for file in replacement.removed if file.key not in live]:
         raise ConflictError(
             f"Another writer removed or changed {len(gone)} of the files of {name} that were rewritten, such as "
-            f"{quoted(min(gone), limit=300)}; nothing was committed.",
+            f"{quoted(min(gone), limit=300)}.",
             gone,
         )
     return [live[file.key] for file in replacement.removed]
@@ -248,7 +255,7 @@ def _metrics(replacement: Replacement) -> dict[str, str]:
 # --- one file, or none -----------------------------------------------------------------------------------------------
 
 
-def put_if_absent(path: str, text: str) -> bool:
+def put_if_absent(path: str, text: str, *, sending: Sending = unheard) -> bool:
     """Create a file with all its content at once; False if there is one already.
 
     The content goes to a hidden file, which readers of the log ignore, and on the disk, before a hard link, which
@@ -263,6 +270,7 @@ def put_if_absent(path: str, text: str) -> bool:
             file.flush()
             os.fsync(file.fileno())
         linking = True
+        sending()
         return _link(hidden, target)
     except (KeyboardInterrupt, SystemExit) as interrupt:
         # Whoever takes an interrupt for a failure would remove files that may be the table's by now.
@@ -270,9 +278,8 @@ def put_if_absent(path: str, text: str) -> bool:
             raise _unknown(target, interrupt) from interrupt
         raise
     except OSError as error:
-        raise TableError(
-            f"Can't write {quoted(path, limit=300)}: {error}. Delta commits need a file system with hard links."
-        ) from None
+        links = " Delta commits need a file system with hard links." if error.errno in _LINKLESS else ""
+        raise TableError(f"Can't write {quoted(path, limit=300)}: {error}.{links}") from None
     finally:
         with suppress(OSError):
             hidden.unlink()
@@ -292,7 +299,8 @@ def _link(hidden: Path, target: Path) -> bool:
         if unknown:
             raise _unknown(target, error) from None
         raise
-    _sync_folder(target.parent)
+    with suppress(OSError):  # the version is there: an error would say that it isn't
+        flush_folder(target.parent)
     return True
 
 
@@ -301,13 +309,3 @@ def _unknown(target: Path, reason: BaseException) -> CommitUnknownError:
         f"It isn't known whether {quoted(str(target), limit=300)} was written ({type(reason).__name__} {reason}), so "
         "the new files must stay. See whether the table's newest versions have this run."
     )
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put the new name on the disk, too, where the system can."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

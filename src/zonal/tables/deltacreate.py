@@ -1,28 +1,34 @@
 """New Delta tables for `--into`: files are written first, and one commit makes the table appear."""
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs
 
 from zonal.columns import find
+from zonal.durability import flush_folders
 from zonal.errors import ConflictError, TableError, quoted
 from zonal.layout import Layout
 from zonal.rewrite import Writing, Written
 from zonal.storage import Storage
 from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG
 from zonal.tables.deltacommit import engine, log_folder, put_if_absent
-from zonal.tables.deltalog import Metadata
+from zonal.tables.deltalog import Log, Metadata, named_in
 from zonal.tables.deltascan import Columns
 from zonal.tables.deltaschema import TIMESTAMP_NTZ, delta_schema, file_fields
 from zonal.tables.deltavalues import partition_text
 from zonal.tables.deltawrite import add_action, indexed, stats_json
-from zonal.tables.table import LAYOUT_PROPERTY
+from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
+
+_RUN_FOLDER = re.compile(r"zonal-[0-9a-f]+-\d{8}-\d{6}-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +65,10 @@ class DeltaDestination:
         layout: Layout,
         run: str,
     ) -> Writing:
-        """Return how the table's files are written, or refuse what Delta can't hold or a folder that isn't empty."""
+        """Return how the table's files are written, or refuse what Delta can't hold or a folder that isn't empty.
+
+        What broken runs of zonal left there harms nobody, and doesn't count.
+        """
         log_folder(self._storage)
         self._refuse_existing()
         columns = self.file_columns(schema, partitioning)
@@ -81,24 +90,38 @@ class DeltaDestination:
             bloom_columns=layout.bloom_columns,
         )
 
-    def publish(self, added: Sequence[Written]) -> int:
+    def publish(self, added: Sequence[Written], *, sending: Sending = unheard) -> int:
         """Write version 0 with all files; a table that appeared meanwhile is a `ConflictError`."""
         if self._plan is None:
             raise TableError(f"No files were written for {quoted(self.name, limit=300)}.")
-        folder = log_folder(self._storage)
+        folder = Path(log_folder(self._storage))
         lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self._actions(self._plan, added))
         try:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise TableError(f"Can't create {quoted(folder, limit=300)}: {error}") from None
-        if not put_if_absent(f"{folder}/{0:020d}.json", lines):
-            raise ConflictError(f"Another writer made a table at {quoted(self.name, limit=300)} meanwhile.")
-        return 0
+            folder.mkdir(parents=True, exist_ok=True)
+            flush_folders([str(folder / "log")], self._storage.root)
+            if put_if_absent(str(folder / f"{0:020d}.json"), lines, sending=sending):
+                return 0
+        except (TableError, OSError) as error:
+            with suppress(OSError):  # which it is only while it is empty
+                folder.rmdir()
+            if isinstance(error, TableError):
+                raise
+            raise TableError(f"Can't create {quoted(str(folder), limit=300)}: {error}") from None
+        raise ConflictError(f"Another writer made a table at {quoted(self.name, limit=300)} meanwhile.")
+
+    def refers_to(self, added: Sequence[Written]) -> set[str]:
+        """Return those of the written files that the table has, if it appeared; see `Destination`."""
+        filesystem, folder = self._storage.locate(f"{self._storage.root}/_delta_log")
+        infos = filesystem.get_file_info(pa.fs.FileSelector(folder, allow_not_found=True))
+        if not any(info.is_file and not info.base_name.startswith(".") for info in infos):
+            return set()
+        log = Log.of(filesystem, folder)
+        return named_in(log, log.commits, self._storage.resolve) & {file.path for file in added}
 
     def _refuse_existing(self) -> None:
         root = Path(self._storage.root)
         try:
-            taken = root.exists() and (not root.is_dir() or any(root.iterdir()))
+            taken = root.exists() and (not root.is_dir() or any(not _is_left_over(entry) for entry in root.iterdir()))
         except OSError as error:
             raise TableError(f"Can't look at {quoted(self.name, limit=300)}: {error}") from None
         if taken:
@@ -138,6 +161,13 @@ class DeltaDestination:
             },
             *({"add": add} for add in adds),
         ]
+
+
+def _is_left_over(entry: Path) -> bool:
+    """Tell whether a run that broke left this: its own folder, or a log in which nothing was committed."""
+    if entry.name == "_delta_log" and entry.is_dir():
+        return all(name.name.startswith(".") for name in entry.iterdir())
+    return _RUN_FOLDER.fullmatch(entry.name) is not None and entry.is_dir()
 
 
 def _info(plan: _Plan, added: Sequence[Written], now: int) -> dict[str, Any]:

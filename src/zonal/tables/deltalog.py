@@ -198,6 +198,16 @@ def replay(log: Log, resolve: Callable[[str], str], *, version: int | None = Non
     )
 
 
+def named_in(log: Log, versions: Iterable[int], resolve: Callable[[str], str]) -> set[str]:
+    """Return the locations of all files that these commits add."""
+    infos = [log.commits[number] for number in versions]
+    found: set[str] = set()
+    for info, text in zip(infos, log.read_all(infos), strict=True):
+        adds = (action.get("add") for action in _actions(text, info.path))
+        found |= {resolve(str(add["path"])) for add in adds if isinstance(add, dict) and "path" in add}
+    return found
+
+
 def _complete_checkpoints(infos: Iterable[pa.fs.FileInfo]) -> dict[int, tuple[pa.fs.FileInfo, ...]]:
     """Choose one checkpoint a version; a multi-part one counts only with all its parts ("Multi-part checkpoint")."""
     found: dict[int, dict[tuple[int, str], dict[int, pa.fs.FileInfo]]] = {}

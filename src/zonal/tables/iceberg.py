@@ -21,14 +21,14 @@ from zonal.files import Commit, Ints, Physical, Snapshot
 from zonal.layout import Layout
 from zonal.rewrite import Rewrite, Scan, Writing
 from zonal.tables.icebergbounds import arrow_schema, fields, leaves
-from zonal.tables.icebergcommit import Target, commit_rewrite
+from zonal.tables.icebergcommit import Target, commit_rewrite, files_since
 from zonal.tables.icebergentries import read_contents
 from zonal.tables.icebergerrors import what_of
 from zonal.tables.icebergfiles import blockers_of, field_text, files_of, set_fields
 from zonal.tables.icebergmanifests import read_live
 from zonal.tables.icebergscan import global_specs, scan
 from zonal.tables.icebergwriting import storage_of, writing_of
-from zonal.tables.table import recorded_layout
+from zonal.tables.table import Sending, recorded_layout, unheard
 
 EMBEDDED_CATALOG = "zonal"
 """Name of the SQLite catalog in `~/.zonal`, which stands in where PyIceberg has no catalog configured."""
@@ -171,10 +171,14 @@ class IcebergTable:
         read = self._as_read(snapshot)
         return writing_of(self.name, read.table, read._schema, layout=layout, run=run)
 
-    def commit(self, rewrite: Rewrite) -> int:
+    def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one `replace` snapshot and return its id; see `Rewritable.commit`."""
         target = Target(self.name, self._committed_to(), self._load)
-        return commit_rewrite(target, rewrite, schema=self._as_read(rewrite.base)._schema)
+        return commit_rewrite(target, rewrite, schema=self._as_read(rewrite.base)._schema, sending=sending)
+
+    def refers_to(self, rewrite: Rewrite) -> set[str]:
+        """Return those of a rewrite's new files that a snapshot since its base has; see `Rewritable.refers_to`."""
+        return files_since(self._load(), rewrite)
 
     def _branch(self) -> str | None:
         """Return the branch that the version names; None for a tag or a snapshot."""

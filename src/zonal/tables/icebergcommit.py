@@ -8,7 +8,8 @@ import random
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyiceberg.exceptions import CommitFailedException
@@ -30,6 +31,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.transforms import IdentityTransform
 
+from zonal.durability import flush_folders
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layout import Layout
 from zonal.rewrite import Rewrite
@@ -44,6 +46,8 @@ from zonal.tables.icebergentries import (
     Entry,
     Fields,
     counted,
+    manifest_paths,
+    read_contents,
 )
 from zonal.tables.icebergerrors import what_of
 from zonal.tables.icebergmanifests import DATA, DATA_FILE, PARTITION, SEQUENCE_NUMBER, SNAPSHOT_ID, SPEC_ID, STATUS
@@ -57,7 +61,7 @@ from zonal.tables.icebergwriters import (
     write_manifest,
     write_manifest_list,
 )
-from zonal.tables.table import LAYOUT_PROPERTY
+from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
 
 ATTEMPTS = 10
 LONGEST_PAUSE = 5.0
@@ -74,23 +78,22 @@ class Target:
     load: Callable[[], Table]
 
 
-def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema) -> int:
+def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema, sending: Sending = unheard) -> int:
     """Replace files in one snapshot and return its id; `schema` is the one that the rows were read with.
 
-    The snapshot's id is chosen once, so that an attempt whose answer got lost is recognized by the next one.
+    The snapshot's id is chosen once, so that an attempt whose answer got lost is recognized by the next one: by the id,
+    or by its files, for another writer may have expired the snapshot and carried its manifests over. Nothing that an
+    attempt wrote is removed before the newest metadata has shown that no snapshot has it.
     """
     if not len(rewrite.removed):
         raise TableError(f"The rewrite of {quoted(target.name)} replaces no files.")
     snapshot_id = uuid.uuid4().int >> 65 or 1
     known: dict[str, Sequence[Entry]] = {}
-    failed: _Attempt | None = None
+    failed: list[_Attempt] = []
     for attempt in range(ATTEMPTS + 1):
-        table = target.load()
-        if table.metadata.snapshot_by_id(snapshot_id) is not None:
+        table = target.load() if not failed else _settled(target, snapshot_id, rewrite, failed)
+        if table is None:
             return snapshot_id
-        if failed is not None:
-            failed.clean()  # only now: a client that repeats requests can report the failure of the second
-            failed = None
         if attempt == ATTEMPTS:
             break
         found = replaced(
@@ -99,17 +102,60 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema) -> int:
         work = _Attempt(table, target.branch, snapshot_id, rewrite, schema, found)
         asked = _prepared(target, work)
         try:
+            sending()
             commit_updates(table, *asked)
             return snapshot_id
-        except CommitFailedException:
-            failed = work
         except Exception as error:
-            if not _is_retried(error):
+            if not isinstance(error, CommitFailedException) and not _is_retried(error):
                 return _looked_up(target, snapshot_id, error)
+            failed.append(work)  # perhaps: a client that repeats requests can report the failure of the second
         time.sleep(min(0.05 * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.5))  # noqa: S311 - only a pause
     raise ConflictError(
         f"{quoted(target.name)} changes faster than zonal can commit: {ATTEMPTS} attempts failed. Try again later."
     )
+
+
+def _settled(target: Target, snapshot_id: int, rewrite: Rewrite, failed: list["_Attempt"]) -> Table | None:
+    """Load the table after attempts that failed, as it was told, and remove what they wrote; None if one did not."""
+    try:
+        table = target.load()
+        if table.metadata.snapshot_by_id(snapshot_id) is not None or files_since(table, rewrite):
+            return None
+        kept = metadata_since(table, rewrite)
+    except Exception as error:
+        raise _unknown(target, snapshot_id, error) from error
+    for work in failed:
+        work.clean(kept)
+    failed.clear()
+    return table
+
+
+def files_since(table: Table, rewrite: Rewrite) -> set[str]:
+    """Return those of a rewrite's new files that a snapshot of the table has which isn't as old as its base."""
+    ours = {file.path for file in rewrite.added}
+    known: dict[str, Sequence[Entry]] = {}
+    found: set[str] = set()
+    for snapshot in _since(table, rewrite):
+        found |= {
+            entry.path for part in read_contents(table.io, snapshot.manifest_list, known) for entry in part.entries
+        }
+    return found & ours
+
+
+def metadata_since(table: Table, rewrite: Rewrite) -> set[str]:
+    """Return the manifest lists and manifests of all snapshots that aren't as old as a rewrite's base."""
+    found: set[str] = set()
+    for snapshot in _since(table, rewrite):
+        found |= {snapshot.manifest_list, *manifest_paths(table.io, snapshot.manifest_list)}
+    return found
+
+
+def _since(table: Table, rewrite: Rewrite) -> list[Snapshot]:
+    """List the snapshots that were committed after a rewrite's base; all of them where the base is gone."""
+    base = table.metadata.snapshot_by_id(rewrite.base.version) if rewrite.base.version is not None else None
+    if base is None or not base.sequence_number:  # version 1 has no sequence numbers
+        return list(table.metadata.snapshots)
+    return [entry for entry in table.metadata.snapshots if (entry.sequence_number or 0) > (base.sequence_number or 0)]
 
 
 def _prepared(target: Target, work: "_Attempt") -> tuple[list[TableRequirement], list[TableUpdate]]:
@@ -130,16 +176,18 @@ def _is_retried(error: Exception) -> bool:
 
 
 def _looked_up(target: Target, snapshot_id: int, error: Exception) -> int:
-    try:
+    with suppress(TableError):  # the catalog can't be asked either
         if target.load().metadata.snapshot_by_id(snapshot_id) is not None:
             return snapshot_id
-    except TableError:
-        pass  # the catalog can't be asked either
-    raise CommitUnknownError(
+    raise _unknown(target, snapshot_id, error) from error
+
+
+def _unknown(target: Target, snapshot_id: int, error: Exception) -> CommitUnknownError:
+    return CommitUnknownError(
         f"The catalog didn't say whether the commit to {quoted(target.name)} succeeded "
         f"({what_of(error)}). The new files stay; see whether the table has a "
         f"snapshot {snapshot_id} before you try again."
-    ) from error
+    )
 
 
 class _Attempt:
@@ -161,6 +209,7 @@ class _Attempt:
         added = self._added(order)
         lines = [*self._write(added), *self._carried_over()]
         snapshot = self._snapshot(lines, added)
+        flush_folders(self._paths, self._metadata.location)
         ref = self._metadata.refs[self._branch]
         layout = self._rewrite.layout.to_json()
         if self._metadata.properties.get(LAYOUT_PROPERTY) != layout:
@@ -183,13 +232,12 @@ class _Attempt:
         ]
         return requirements, updates
 
-    def clean(self) -> None:
-        """Remove what the attempt wrote; nothing refers to it."""
+    def clean(self, kept: Collection[str] = ()) -> None:
+        """Remove what the attempt wrote, but what the table refers to."""
         for path in self._paths:
-            try:
-                self._table.io.delete(path)
-            except Exception:  # noqa: PERF203, S112 - an orphan file does no harm
-                continue
+            if path not in kept:
+                with suppress(Exception):  # an orphan file does no harm
+                    self._table.io.delete(path)
 
     # --- entries ---
 

@@ -3,15 +3,23 @@
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, TableAlreadyExistsError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction, StagedTable
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.sorting import SortOrder
@@ -19,6 +27,7 @@ from pyiceberg.table.update import AddSnapshotUpdate, AddSortOrderUpdate, SetSna
 from pyiceberg.transforms import IdentityTransform
 
 from zonal.columns import find
+from zonal.durability import flush_folders
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layout import Layout
 from zonal.rewrite import Writing, Written
@@ -39,7 +48,7 @@ from zonal.tables.icebergwriters import (
     write_manifest_list,
 )
 from zonal.tables.icebergwriting import writing_of
-from zonal.tables.table import LAYOUT_PROPERTY
+from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
 
 FORMAT_VERSION = "2"
 """What every engine reads."""
@@ -111,31 +120,61 @@ class IcebergDestination:
         self._plan = _Plan(catalog, creation, table, values, layout, run)
         return writing_of(self.name, table, table.schema(), layout=layout, run=run)
 
-    def publish(self, added: Sequence[Written]) -> int | None:
-        """Create the table with all files and return its snapshot; a table that appeared meanwhile is a conflict."""
+    def publish(self, added: Sequence[Written], *, sending: Sending = unheard) -> int | None:
+        """Create the table with all files and return its snapshot; a table that appeared meanwhile is a conflict.
+
+        Whatever the catalog answers, the table is asked for by its id: a client that repeats a request which succeeded
+        reports that the table exists already.
+        """
         if self._plan is None:
             raise TableError(f"No files were written for {quoted(self.name)}.")
         snapshot_id = uuid.uuid4().int >> 65 or 1
         first = _First(self._plan, snapshot_id, added)
+        updates = self._prepared(first) if added else []
         try:
-            commit_creation(self._plan.creation, first.updates() if added else [])
-        except (CommitFailedException, TableAlreadyExistsError):
-            raise ConflictError(f"Another writer made the table {quoted(self.name)} meanwhile.") from None
+            sending()
+            commit_creation(self._plan.creation, updates)
         except Exception as error:
-            if not self._is_there(self._plan, snapshot_id if added else None):
-                raise CommitUnknownError(
-                    f"The catalog didn't say whether it created {quoted(self.name)} ({what_of(error)}). The new files "
-                    "stay; see whether the table is there before you try again."
-                ) from error
+            refused = isinstance(error, (CommitFailedException, TableAlreadyExistsError))
+            found = self._found(self._plan, error)
+            if found is None and not refused:
+                raise self._unknown(error) from error
+            if found is None or found.table_uuid != self._plan.table.metadata.table_uuid:
+                first.clean()
+                raise ConflictError(f"Another writer made the table {quoted(self.name)} meanwhile.") from None
         return snapshot_id if added else None
 
-    def _is_there(self, plan: _Plan, snapshot_id: int | None) -> bool:
+    def _prepared(self, first: "_First") -> list[TableUpdate]:
         try:
-            metadata = plan.catalog.load_table(self.name).metadata
-        except Exception:  # not there, or the catalog can't be asked either
-            return False
-        ours = metadata.table_uuid == plan.table.metadata.table_uuid
-        return ours and (snapshot_id is None or metadata.snapshot_by_id(snapshot_id) is not None)
+            return first.updates()
+        except Exception as error:  # object stores raise errors of their own
+            first.clean()
+            if isinstance(error, TableError):
+                raise
+            raise TableError(f"Can't write the metadata of {quoted(self.name)}: {what_of(error)}") from error
+
+    def _found(self, plan: _Plan, error: Exception) -> TableMetadata | None:
+        """Return what the catalog has by the table's name; an error where it can't be asked."""
+        try:
+            return plan.catalog.load_table(self.name).metadata
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+        except Exception:
+            raise self._unknown(error) from error
+
+    def _unknown(self, error: Exception) -> CommitUnknownError:
+        return CommitUnknownError(
+            f"The catalog didn't say whether it created {quoted(self.name)} ({what_of(error)}). The new files "
+            "stay; see whether the table is there before you try again."
+        )
+
+    def refers_to(self, added: Sequence[Written]) -> set[str]:
+        """Return all written files if the table is there, and is this one; see `Destination`."""
+        if self._plan is None:
+            return set()
+        found = self._found(self._plan, TableError("it was asked again"))
+        ours = found is not None and found.table_uuid == self._plan.table.metadata.table_uuid
+        return {file.path for file in added} if ours else set()
 
 
 def _make_namespace(catalog: Catalog, namespace: str) -> None:
@@ -187,6 +226,13 @@ class _First:
         self._plan, self._table, self._metadata = plan, plan.table, plan.table.metadata
         self._snapshot_id, self._added = snapshot_id, added
         self._id = uuid.uuid4()
+        self._paths: list[str] = []
+
+    def clean(self) -> None:
+        """Remove the metadata files of a snapshot that was not committed."""
+        for path in self._paths:
+            with suppress(Exception):  # an orphan file does no harm
+                self._table.io.delete(path)
 
     def updates(self) -> list[TableUpdate]:
         fields = sort_fields(self._plan.layout, self._table.schema())
@@ -195,6 +241,7 @@ class _First:
             orders = [AddSortOrderUpdate.model_validate({"sort-order": SortOrder(*fields, order_id=1)})]
         files = self._files(1 if fields else None)
         snapshot = self._snapshot(files)
+        flush_folders(self._paths, self._metadata.location)
         ref = {"snapshot-id": self._snapshot_id, "ref-name": MAIN_BRANCH, "type": "branch"}
         return [*orders, AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(ref)]
 
@@ -233,7 +280,9 @@ class _First:
         ]
 
     def _location(self, name: str) -> str:
-        return self._table.location_provider().new_metadata_location(name)
+        path = self._table.location_provider().new_metadata_location(name)
+        self._paths.append(path)
+        return path
 
     def _snapshot(self, files: Sequence[Fields]) -> Snapshot:
         path = self._location(f"snap-{self._snapshot_id}-0-{self._id}.avro")

@@ -35,6 +35,7 @@ from pyiceberg.types import (
     UnknownType,
 )
 
+from zonal.durability import flush_file, flush_folders
 from zonal.tables.icebergentries import (
     ADDED_FILES,
     ADDED_ROWS,
@@ -227,6 +228,7 @@ def _write(io: FileIO, path: str, schema: Schema, name: str, meta: Mapping[str, 
     with AvroOutputFile[Record](output, schema, name, metadata={**meta, **_CODEC}) as writer:
         for start in range(0, len(records), _BLOCK):
             writer.write_block([_record(struct, record) for record in records[start : start + _BLOCK]])
+    flush_file(path)
     return len(output)
 
 
@@ -300,13 +302,16 @@ def _writing_all_versions(catalog: MetastoreCatalog) -> Catalog:
 
 
 def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
+    """Write a metadata file, and put it on the disk before the catalog points to it."""
     output = io.new_output(metadata_path)
     if metadata.format_version < 3:
         ToOutputFile.table_metadata(metadata, output)
-        return
-    data = IcebergBaseModel.model_dump_json(metadata).encode()
-    with output.create(overwrite=False) as stream:
-        stream.write(Compressor.get_compressor(metadata_path).bytes_compressor()(data))
+    else:
+        data = IcebergBaseModel.model_dump_json(metadata).encode()
+        with output.create(overwrite=False) as stream:
+            stream.write(Compressor.get_compressor(metadata_path).bytes_compressor()(data))
+    flush_file(metadata_path)
+    flush_folders([metadata_path], metadata.location)
 
 
 def lost_metadata(table: Table) -> list[str]:

@@ -1,17 +1,21 @@
 """Plain Parquet in a rewrite: how workers read its files, and a new folder of them that appears by one rename."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.fs
 
 from zonal.columns import leaves
-from zonal.errors import ColumnError, TableError, quoted, suggestion
+from zonal.durability import flush_folder
+from zonal.errors import ColumnError, ConflictError, TableError, quoted, suggestion
 from zonal.files import UNKNOWN, Ints, Snapshot
 from zonal.layout import Layout
 from zonal.rewrite import Reading, Scan, Source, Writing, Written
 from zonal.storage import Storage
+from zonal.tables.table import Sending, unheard
 
 LAYOUT_KEY = "zonal.layout"
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -81,7 +85,7 @@ class ParquetDestination:
                 f"{quoted(self.name, limit=300)} is in an object store, where a folder of Parquet files can't appear "
                 "at once. Write a table instead: --into delta:… or iceberg:…."
             )
-        if filesystem.get_file_info(path).type != pa.fs.FileType.NotFound:
+        if self._is_there(path):
             raise TableError(f"{quoted(self.name, limit=300)} exists already. Choose a new folder for --into.")
         self._folder = f"{path.rpartition('/')[0]}/zonal-{layout.id}-{run}"
         return Writing(
@@ -93,7 +97,7 @@ class ParquetDestination:
             footer={LAYOUT_KEY: layout.to_json()},
         )
 
-    def publish(self, added: Sequence[Written]) -> int | None:
+    def publish(self, added: Sequence[Written], *, sending: Sending = unheard) -> int | None:
         """Rename the run's folder to the new one's name."""
         if not added:
             raise TableError(
@@ -101,12 +105,30 @@ class ParquetDestination:
                 "columns either. Write a table instead: --into delta:… or iceberg:…."
             )
         filesystem, path = self._storage.locate(self.name)
-        if filesystem.get_file_info(path).type != pa.fs.FileType.NotFound:
-            raise TableError(
-                f"{quoted(self.name, limit=300)} was made by somebody else meanwhile; nothing was written."
-            )
-        filesystem.move(self._folder, path)
+        if self._is_there(path):
+            raise ConflictError(f"{quoted(self.name, limit=300)} was made by somebody else meanwhile.")
+        sending()
+        try:
+            filesystem.move(self._folder, path)
+        except OSError as error:
+            # A network file system may repeat a request that succeeded, and report that the folder is gone.
+            if self._is_there(self._folder) or not self._is_there(path):
+                raise TableError(f"Can't rename {quoted(self._folder, limit=300)} to {quoted(path)}: {error}") from None
+        with suppress(OSError):  # it is there: an error would say that it isn't
+            flush_folder(Path(path).parent)
         return None
+
+    def refers_to(self, added: Sequence[Written]) -> set[str]:
+        """Return those of the written files that lie in the new folder; see `Destination`."""
+        _, path = self._storage.locate(self.name)
+        return {file.path for file in added if self._is_there(path + file.path[len(self._folder) :])}
+
+    def _is_there(self, path: str) -> bool:
+        try:
+            filesystem, _ = self._storage.locate(self.name)
+            return bool(filesystem.get_file_info(path).type != pa.fs.FileType.NotFound)
+        except OSError as error:
+            raise TableError(f"Can't look at {quoted(path, limit=300)}: {error}") from None
 
 
 def _subfolder(values: Mapping[str, pa.Scalar], partitioning: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """What every table format can do for zonal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeGuard
 
 import pyarrow as pa
@@ -12,6 +12,14 @@ from zonal.rewrite import Rewrite, Scan, Writing, Written
 
 LAYOUT_PROPERTY = "zonal.layout"
 """Table property with the layout as JSON; in the summary of an Iceberg snapshot, that of the files that it added."""
+
+
+Sending = Callable[[], None]
+"""Hears that a request goes out which may commit."""
+
+
+def unheard() -> None:
+    """Tell nobody."""
 
 
 class Table(Protocol):
@@ -71,11 +79,18 @@ class Rewritable(Readable, Protocol):
         What a rewrite can't keep is a `TableError` that names it, as far as `snapshot.blockers` doesn't.
         """
 
-    def commit(self, rewrite: Rewrite) -> int:
+    def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one atomic commit and return the new version or snapshot id.
 
+        `sending` is called right before each request that may commit: until then, nothing can have been committed.
         A concurrent append survives; where another writer changed a file that would be replaced, a `ConflictError`
-        names such files, and the table is as it was.
+        names such files, and nothing of the rewrite is committed.
+        """
+
+    def refers_to(self, rewrite: Rewrite) -> set[str]:
+        """Return those of a rewrite's new files that a version since its base has, whoever says that it failed.
+
+        Read from the newest metadata; what can't be read is a `TableError`, for then nobody knows.
         """
 
 
@@ -102,8 +117,11 @@ class Destination(Protocol):
         values of each partition of the source.
         """
 
-    def publish(self, added: Sequence[Written]) -> int | None:
-        """Make the table of the written files appear, at once, and return its version."""
+    def publish(self, added: Sequence[Written], *, sending: Sending = unheard) -> int | None:
+        """Make the table of the written files appear, at once, and return its version; see `Rewritable.commit`."""
+
+    def refers_to(self, added: Sequence[Written]) -> set[str]:
+        """Return those of the written files that the table has, if it appeared; see `Rewritable.refers_to`."""
 
 
 def is_versioned(table: Table) -> TypeGuard[Versioned]:

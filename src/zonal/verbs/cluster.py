@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import numpy as np
 from zonal.choosing import still_there
 from zonal.depth import depth_of
 from zonal.display import Shown
-from zonal.errors import TableError, ZonalError, quoted
+from zonal.errors import CommitUnknownError, TableError, ZonalError, quoted
 from zonal.files import Ints, Snapshot
 from zonal.history.records import HistoryError
 from zonal.layout import Layout
@@ -154,19 +154,47 @@ def cluster(
     job = Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
     groups = job.groups(size_of(commit_every, "commit_every"))
     run = new_run()
-    done, after = Done(), job.snapshot
+    commits: list[Done] = []
+    after = job.snapshot
     if groups:
         report(Step("starting Spark"))
-        with running as run_steps:
-            for number, paths in enumerate(groups):
-                snapshot = job.snapshot if number == 0 else job.table.newest().snapshot()
-                files = still_there(snapshot, paths)
-                steps = partial(_tell, report, _sized(snapshot, files, number + 1, len(groups)))
-                rewriter = Rewriter(job.table, job.layout, run, run_steps, steps, job.choose)
-                done += rewriter.rewrite(snapshot, files, number)
-        report(Step("reading the table's metadata"))
-        after = job.table.newest().snapshot()
-    return account.remembered(_result(job.snapshot, after, job.layout, run, done, account, learned))
+        try:
+            with running as run_steps:
+                _rewrite(job, groups, run, run_steps, report, commits.append)
+            report(Step("reading the table's metadata"))
+            after = job.table.newest().snapshot()
+        except ZonalError as error:
+            _tell_commits(error, commits)
+            account.remember_part(job, run, sum(commits, Done()))
+            raise
+    return account.remembered(_result(job.snapshot, after, job.layout, run, sum(commits, Done()), account, learned))
+
+
+def _rewrite(
+    job: Job, groups: Sequence[Sequence[str]], run: str, runner: Runner, report: Progress, tell: Callable[[Done], None]
+) -> None:
+    """Rewrite the files of each commit, one commit after the other, each from the table's newest version."""
+    for number, paths in enumerate(groups):
+        snapshot = job.snapshot
+        if number:
+            snapshot = job.table.newest().snapshot()
+            job.check(snapshot)
+        files = still_there(snapshot, paths)
+        steps = partial(_tell, report, _sized(snapshot, files, number + 1, len(groups)))
+        Rewriter(job.table, job.layout, run, runner, steps, job.choose, tell).rewrite(snapshot, files, number)
+
+
+def _tell_commits(error: ZonalError, commits: Sequence[Done]) -> None:
+    """Say in an error what was committed before it, and stays: here is the only place that knows."""
+    versions = [version for done in commits for version in done.versions]
+    if versions:
+        many = f"{len(versions)} commits" if len(versions) > 1 else "1 commit"
+        told = f"Before this, {many} of the run succeeded (up to {versions[-1]}); the next run goes on from there."
+    elif isinstance(error, CommitUnknownError):
+        return
+    else:
+        told = "Nothing was committed."
+    error.args = (f"{error} {told}", *error.args[1:])
 
 
 @dataclass(frozen=True)
@@ -196,6 +224,13 @@ class _Account:
         except HistoryError as error:
             return replace(done, note=_noted(done, f"The run isn't in the history. {error}"))
         return done
+
+    def remember_part(self, job: Job, run: str, done: Done) -> None:
+        """Add the commits of a run that failed later to the history, as far as that can be told."""
+        if done.versions:
+            with suppress(ZonalError):
+                after = job.table.newest().snapshot()
+                self.remembered(_result(job.snapshot, after, job.layout, run, done, self, None))
 
     def drawn(
         self, done: Clustering, before: Snapshot, after: Snapshot, columns: Sequence[str], learned: Learned | None

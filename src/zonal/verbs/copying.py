@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,8 @@ from zonal.files import Snapshot
 from zonal.layout import Layout
 from zonal.rewrite import Scan, Writing, Written
 from zonal.tables.table import Destination, Readable
-from zonal.verbs.rewriting import Done, Report, Runner, is_unknown, refuse_filters, sweep, write_files
+from zonal.verbs.proof import check_files
+from zonal.verbs.rewriting import Asked, Done, Report, Runner, refuse_filters, settle, sweep, write_files
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,7 @@ def plan_copy(table: Readable, snapshot: Snapshot, destination: Destination, lay
 def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Report) -> Done:
     """Write the copy and publish it at once; whatever fails, nothing of it is left."""
     files = copy.snapshot.files
-    publishing = False
+    asked = Asked()
     try:
         written: list[Written] = []
         predicted = Done()
@@ -54,11 +56,11 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
             predicted = expected.without()
         report("committing")
         sweep(copy.writing, {file.path for file in written})
-        publishing = True
-        version = destination.publish(written)
+        check_files(copy.writing, written)
+        asked = Asked(partial(destination.refers_to, written))
+        version = destination.publish(written, sending=asked.send)
     except BaseException as error:
-        if not (publishing and is_unknown(error)):
-            sweep(copy.writing, ())
+        settle(copy.writing, asked, error)
         raise
     return predicted + Done(
         versions=() if version is None else (version,),

@@ -3,11 +3,11 @@
 import random
 import secrets
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +15,13 @@ import pyarrow.fs
 
 from zonal.choosing import still_there
 from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError, quoted
-from zonal.files import UNKNOWN, Ints, Snapshot
+from zonal.files import Ints, Snapshot
 from zonal.layout import Layout
 from zonal.placing import Placement, Sizes
 from zonal.rewrite import Rewrite, Scan, Tally, Writing, Written
 from zonal.sampling import plan
 from zonal.tables.table import Rewritable
+from zonal.verbs.proof import check_files, check_rows
 from zonal.worker.splits import Split, plan_splits
 from zonal.worker.writer import WRITES_BLOOM_FILTERS
 
@@ -65,28 +66,27 @@ class Rewriter:
     runner: Runner
     report: Report
     choose: Callable[[Snapshot], Ints]
-    """The files of a snapshot that may be rewritten at all."""
+    """The files of a snapshot that may be rewritten at all; an error where the layout doesn't fit it any more."""
+    tell: Callable[[Done], None]
+    """Hears of every commit as soon as it is done: what is committed stays, whatever fails later."""
 
-    def rewrite(self, snapshot: Snapshot, files: Ints, number: int = 0) -> Done:
+    def rewrite(self, snapshot: Snapshot, files: Ints, number: int = 0) -> None:
         """Replace these files; parts that other writers changed meanwhile are done again from their version."""
         known = set(snapshot.files.paths.to_pylist())
         mine = set(snapshot.files.paths.take(pa.array(files)).to_pylist())
-        done = Done()
         for attempt in range(ATTEMPTS):
             if not len(files):
-                return done
+                return
             name = f"{self.run}-{number}" + (f"-{attempt}" if attempt else "")
-            new, lost = self._attempt(snapshot, files, name)
-            done += new
+            lost = self._attempt(snapshot, files, name)
             if not lost:
-                return done
+                return
             time.sleep(_FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311 - spreads retries
             snapshot = self.table.newest().snapshot()
             files = self._again(snapshot, known, mine, lost)
         raise ConflictError(
-            f"Other writers changed {quoted(snapshot.name)} during each of {ATTEMPTS} attempts: "
-            f"{len(done.versions)} commits are done, and the rest of the table is as they left it. "
-            "Try again when fewer jobs write, or rewrite less at a time with --where or --commit-every."
+            f"Other writers changed {quoted(snapshot.name)} during each of {ATTEMPTS} attempts. Try again when fewer "
+            "jobs write, or rewrite less at a time with --where or --commit-every."
         )
 
     def _again(self, snapshot: Snapshot, known: set[str], mine: set[str], lost: Collection[str]) -> Ints:
@@ -104,25 +104,32 @@ class Rewriter:
             np.int64,
         )
 
-    def _attempt(self, snapshot: Snapshot, files: Ints, name: str) -> tuple[Done, set[str]]:
-        """Rewrite the files once; return what was committed, and the labels of partitions that were not."""
+    def _attempt(self, snapshot: Snapshot, files: Ints, name: str) -> set[str]:
+        """Rewrite the files once and commit what can be; return the labels of partitions that were not."""
         table = self.table.newest()
         writing = table.writing(snapshot, layout=self.layout, run=name)
-        committing = False
+        asked = Asked()
         try:
             scan = table.scan(snapshot, files)
             written, expected = write_files(snapshot, scan, writing, self.layout, self.runner, self.report)
             self.report("committing")
             rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name)
-            committing = True
-            done, kept, lost = _commit(table, rewrite)
+            asked = Asked(partial(table.refers_to, rewrite))
+            done, kept, lost = _commit(table, rewrite, writing, asked)
         except BaseException as error:
-            if not (committing and is_unknown(error)):
-                sweep(writing, ())
+            settle(writing, asked, error)
             raise
-        sweep(writing, kept)
-        gone = [part for part, label in enumerate(snapshot.files.partitions) if label in lost]
-        return done + expected.without(gone), lost
+        if done.versions:
+            gone = [part for part, label in enumerate(snapshot.files.partitions) if label in lost]
+            self.tell(done + expected.without(gone))
+        else:
+            self.tell(done)
+        if not lost:
+            sweep(writing, kept)
+        else:
+            with suppress(TableError):  # where nobody can tell, all stay
+                sweep(writing, {*kept, *asked.refers_to()})
+        return lost
 
 
 def new_run() -> str:
@@ -166,20 +173,57 @@ def write_files(
     return written, Expected.of(placement, sizes)
 
 
-def is_unknown(error: BaseException) -> bool:
-    """Tell whether a commit that ended so may have happened: the new files may be the table's by now."""
-    return isinstance(error, CommitUnknownError) or not isinstance(error, Exception)
+@dataclass
+class Asked:
+    """A commit that a table was, or will be, asked for."""
+
+    refers_to: Callable[[], Collection[str]] = tuple
+    """Asks the table which of the new files it refers to."""
+    sent: bool = False
+    """Whether a request went out: from then on the commit may have happened, whatever errors say."""
+
+    def send(self) -> None:
+        """Remember that a request goes out now."""
+        self.sent = True
 
 
-def _commit(table: Rewritable, rewrite: Rewrite) -> tuple[Done, set[str], set[str]]:
+def settle(writing: Writing, asked: Asked, error: BaseException) -> None:
+    """Remove the files of a run that failed; once a commit was asked for, only on proof that no version has them.
+
+    A commit may have happened whatever its error says: a client that repeats a request reports the failure of the
+    second one. Where it may have, or nobody can tell, all files stay, and a `CommitUnknownError` says so.
+    """
+    if not asked.sent:
+        sweep(writing, ())
+        return
+    if isinstance(error, CommitUnknownError) or not isinstance(error, Exception):
+        return
+    where = f"The new files stay in {quoted(writing.folder, limit=300)}"
+    try:
+        kept = asked.refers_to()
+    except Exception as problem:
+        raise CommitUnknownError(
+            f"A commit failed ({error}), and whether it happened all the same can't be seen ({problem}). {where}: see "
+            "whether the table has them before you try again."
+        ) from error
+    if kept:
+        raise CommitUnknownError(
+            f"A commit was reported as failed ({error}), but the table has {len(kept)} of its new files. {where}; "
+            "look at the table's newest version before you try again."
+        ) from error
+    sweep(writing, ())
+
+
+def _commit(table: Rewritable, rewrite: Rewrite, writing: Writing, asked: Asked) -> tuple[Done, set[str], set[str]]:
     """Commit what can be; return it, the paths of files that are the table's now, and the partitions that were lost."""
     lost: set[str] = set()
     conflicts = 0
     files = rewrite.base.files
     while rewrite.removed.size:
+        check_files(writing, rewrite.added)
         try:
-            version = table.commit(rewrite)
-        except ConflictError as error:  # noqa: PERF203 - each turn has less to commit
+            version = table.commit(rewrite, sending=asked.send)
+        except ConflictError as error:
             conflicts += 1
             parts = _partitions_of(rewrite, error.paths)
             lost |= {files.partitions[part] for part in parts}
@@ -233,37 +277,6 @@ def refuse_filters(writing: Writing) -> None:
             f"Bloom filters on {', '.join(map(quoted, writing.bloom_columns))} need pyarrow 26 or later, and this is "
             f"{pa.__version__}. Update pyarrow, or leave them out of the layout and of the table's properties."
         )
-
-
-def check_rows(snapshot: Snapshot, scan: Scan, tallies: Sequence[Tally], written: Sequence[Written]) -> None:
-    """Refuse to go on unless every row that was there, and none other, is in the new files."""
-    read, live = Counter[int](), Counter[int]()
-    for tally in tallies:
-        read[tally.source] += tally.read
-        live[tally.source] += tally.live
-    passed, stored = Counter[int](), Counter[int]()
-    for source in scan.sources:
-        deleted = source.vector.rows if source.vector is not None else 0
-        simple = not source.position_deletes and not source.equality_deletes
-        if source.rows != UNKNOWN and read[source.number] != source.rows:
-            raise _wrong(snapshot, source.path, f"{read[source.number]:,} of {source.rows:,} rows were read")
-        if simple and read[source.number] - live[source.number] != deleted:
-            gone = read[source.number] - live[source.number]
-            raise _wrong(snapshot, source.path, f"{gone:,} rows were left out, and {deleted:,} are deleted")
-        passed[source.partition] += live[source.number]
-    for file in written:
-        stored[file.partition] += file.rows
-    for part in {*passed, *stored}:
-        if passed[part] != stored[part]:
-            name = snapshot.files.partitions[part] or "the table"
-            raise _wrong(snapshot, name, f"{passed[part]:,} rows were read and {stored[part]:,} written")
-
-
-def _wrong(snapshot: Snapshot, where: str, what: str) -> ZonalError:
-    return ZonalError(
-        f"Rows don't add up in {quoted(snapshot.name, limit=200)}, {quoted(where, limit=200)}: {what}. Nothing was "
-        "committed, and the table is as it was. Please report this."
-    )
 
 
 def sweep(writing: Writing, kept: Collection[str]) -> None:

@@ -1,0 +1,90 @@
+"""What is proved before a commit: every row was read and written, and every new file is where readers will look."""
+
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from zonal.durability import flush_folders
+from zonal.errors import TableError, ZonalError, quoted
+from zonal.files import UNKNOWN, Snapshot
+from zonal.rewrite import Scan, Tally, Writing, Written
+from zonal.storage import local_path
+
+LOOKS = 8
+"""Files that are looked at together: on an object store, waiting takes all the time."""
+
+
+def check_rows(snapshot: Snapshot, scan: Scan, tallies: Sequence[Tally], written: Sequence[Written]) -> None:
+    """Refuse to go on unless every row that was there, and none other, is in the new files."""
+    read, live = Counter[int](), Counter[int]()
+    for tally in tallies:
+        read[tally.source] += tally.read
+        live[tally.source] += tally.live
+    passed, stored = Counter[int](), Counter[int]()
+    for source in scan.sources:
+        deleted = source.vector.rows if source.vector is not None else 0
+        simple = not source.position_deletes and not source.equality_deletes
+        if source.rows != UNKNOWN and read[source.number] != source.rows:
+            raise _wrong(snapshot, source.path, f"{read[source.number]:,} of {source.rows:,} rows were read")
+        if simple and read[source.number] - live[source.number] != deleted:
+            gone = read[source.number] - live[source.number]
+            raise _wrong(snapshot, source.path, f"{gone:,} rows were left out, and {deleted:,} are deleted")
+        passed[source.partition] += live[source.number]
+    for file in written:
+        stored[file.partition] += file.rows
+    for part in {*passed, *stored}:
+        if passed[part] != stored[part]:
+            name = snapshot.files.partitions[part] or "the table"
+            raise _wrong(snapshot, name, f"{passed[part]:,} rows were read and {stored[part]:,} written")
+
+
+def _wrong(snapshot: Snapshot, where: str, what: str) -> ZonalError:
+    return ZonalError(
+        f"Rows don't add up in {quoted(snapshot.name, limit=200)}, {quoted(where, limit=200)}: {what}. Please report "
+        "this."
+    )
+
+
+def check_files(writing: Writing, written: Sequence[Written]) -> None:
+    """Refuse to commit files that the table's storage doesn't have whole; on local disks, make their names durable."""
+    if not written:
+        return
+    with ThreadPoolExecutor(LOOKS) as pool:
+        list(pool.map(partial(_check_file, writing), written))
+    root, folder = writing.storage.root, writing.folder
+    inside = (local_path(folder) or "").startswith(f"{root}/")
+    try:
+        flush_folders([file.path for file in written], root if inside else folder)
+    except OSError as error:
+        raise TableError(f"The new files in {quoted(folder, limit=300)} can't be put on the disk: {error}.") from error
+
+
+def _check_file(writing: Writing, file: Written) -> None:
+    """Look at a file as a reader would: there, of the size that was written, with a footer that counts its rows."""
+    filesystem, path = writing.storage.locate(file.path)
+    try:
+        size = filesystem.get_file_info(path).size
+        if size != file.size:
+            raise _lost(file, "isn't there" if size is None else f"has {size:,} bytes instead of {file.size:,}")
+        with filesystem.open_input_file(path) as source:
+            rows = pq.read_metadata(source).num_rows
+    except (OSError, pa.ArrowException) as error:
+        raise _lost(file, f"can't be read ({str(error).rstrip('.')})") from error
+    if rows != file.rows:
+        raise _lost(file, f"has {rows:,} rows instead of {file.rows:,}")
+
+
+def _lost(file: Written, what: str) -> TableError:
+    shared = ""
+    if local_path(file.path) is not None:
+        shared = "do Spark's workers and this machine see the same disk at this path? And "
+    return TableError(
+        f"The new file {quoted(file.path, limit=300)} {what}, although a worker has written it. Check: "
+        f"{shared}does another job remove files that it doesn't know, such as a VACUUM without "
+        "retention?"
+    )
