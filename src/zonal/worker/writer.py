@@ -102,15 +102,14 @@ class _OpenFile:
         # A name of its own for every attempt: one that Spark repeats never meets what the first has left.
         self._path = f"{folder}/{uuid.uuid4().hex}.parquet"
         filesystem, inner = writing.storage.locate(self._path)
+        self._metrics = FileMetrics(writing.schema)
+        self._footers: list[pq.FileMetaData] = []
+        options = _options(writing, layout, first)
         with naming(self._path, doing="write"):
             if isinstance(filesystem, pa.fs.LocalFileSystem):
                 filesystem.create_dir(inner.rpartition("/")[0], recursive=True)
             self._sink = filesystem.open_output_stream(inner)
-        self._metrics = FileMetrics(writing.schema)
-        self._footers: list[pq.FileMetaData] = []
-        self._writer = pq.ParquetWriter(
-            self._sink, self._schema, metadata_collector=self._footers, **_options(writing, layout, first)
-        )
+            self._writer = pq.ParquetWriter(self._sink, self._schema, metadata_collector=self._footers, **options)
         if writing.footer:
             self._writer.add_key_value_metadata(dict(writing.footer))
         self.rows = 0
