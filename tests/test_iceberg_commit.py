@@ -794,7 +794,8 @@ def test_bounds_counts_and_nans_are_those_of_the_rows(catalog):
     assert (files.bounds["x"].lower[0].as_py(), files.bounds["x"].upper[0].as_py()) == (min(numbers), max(numbers))
     assert files.bounds["x"].nulls.tolist() == [data["x"].count(None)]
     real = [y for y in data["y"] if y == y]  # noqa: PLR0124
-    assert (files.bounds["y"].lower[0].as_py(), files.bounds["y"].upper[0].as_py()) == (min(real), max(real))
+    assert files.bounds["y"].lower[0].as_py() == min(real)
+    assert not files.bounds["y"].upper[0].is_valid, "NaN is above all numbers"
     assert files.bounds["y"].nans.tolist() == [80 - len(real)]
     assert files.bounds["s"].lower[0].as_py() == b""
     times = [t for t in data["ts"] if t is not None]

@@ -24,7 +24,7 @@ from pyiceberg.types import (
 )
 
 from zonal.errors import TableError, quoted
-from zonal.rewrite import Written
+from zonal.rewrite import ColumnMetrics, Written
 from zonal.tables.icebergentries import SORT_ORDER_ID, Fields
 from zonal.tables.icebergmanifests import (
     CONTENT,
@@ -87,15 +87,23 @@ def data_file(
     partition: Mapping[int, Any],
     sort_order_id: int | None = None,
 ) -> Fields:
-    """Describe a new file for its manifest entry; columns after those in `kept` are row lineage, without metrics."""
+    """Describe a new file for its manifest entry; columns after those in `kept` are row lineage, without metrics.
+
+    NaN is above all numbers for Spark, but bounds leave it out. Java's `InclusiveMetricsEvaluator` skips a file for
+    `>`, `>=`, `=` and `in` by its upper bound, whatever it counts of NaN, and for every comparison where it counts as
+    many of them as values. So a column that holds a NaN has no upper bound, and if it holds no number, no count of NaN.
+    What is left is sound: the lower bound holds for NaN as well, a count that isn't 0 skips nothing, and neither does
+    one that is missing. `StrictMetricsEvaluator`, by which whole files are deleted, needs an upper bound to say that
+    `<`, `<=`, `=` or `in` is true of all rows; by a lower bound alone it says so of `>`, `>=`, `<>` and `not in`, which
+    are true of NaN.
+    """
     if len(written.columns) < len(kept):
         raise TableError(
             f"The new file {quoted(written.path, limit=300)} has {len(written.columns)} columns instead of {len(kept)}."
         )
     pairs = [(one, column) for one, column in zip(kept, written.columns, strict=False) if one.counts]
-    floats = (FloatType, DoubleType)
     lower = {one.field_id: _bound(one, column.lower, upper=False) for one, column in pairs}
-    upper = {one.field_id: _bound(one, column.upper, upper=True) for one, column in pairs}
+    upper = {one.field_id: _bound(one, column.upper, upper=True) for one, column in pairs if not column.nans}
     return {
         CONTENT: DATA,
         PATH: written.path,
@@ -106,7 +114,7 @@ def data_file(
         COLUMN_SIZES: {one.field_id: column.size for one, column in pairs},
         VALUE_COUNTS: {one.field_id: column.values for one, column in pairs},
         NULL_COUNTS: {one.field_id: column.nulls for one, column in pairs},
-        NAN_COUNTS: {one.field_id: column.nans for one, column in pairs if isinstance(one.type, floats)},
+        NAN_COUNTS: {one.field_id: column.nans for one, column in pairs if _counts_nans(one, column)},
         LOWER_BOUNDS: {number: bound for number, bound in lower.items() if bound is not None},
         UPPER_BOUNDS: {number: bound for number, bound in upper.items() if bound is not None},
         SORT_ORDER_ID: sort_order_id,
@@ -153,6 +161,11 @@ def _kept(leaf: _Leaf, mode: str, *, is_key: bool) -> Kept:
 
 def _number(text: str | None, default: int) -> int:
     return int(text) if text is not None and re.fullmatch(r"[0-9]{1,9}", text) else default
+
+
+def _counts_nans(kept: Kept, column: ColumnMetrics) -> bool:
+    only_nans = column.nans > 0 and column.nans >= column.values - column.nulls
+    return isinstance(kept.type, (FloatType, DoubleType)) and not only_nans
 
 
 # --- bounds --------------------------------------------------------------------------------------------------------

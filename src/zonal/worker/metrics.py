@@ -1,42 +1,53 @@
 """Statistics of a new file, gathered while its row groups are written.
 
 Counts and sizes come from the file's own footer; bounds come from the rows, because a footer leaves out long values
-and counts no NaN.
+and counts no NaN, and so do nulls of leaves without statistics.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zonal.columns import leaf
+from zonal.errors import ZonalError, quoted
 from zonal.rewrite import ColumnMetrics
+from zonal.worker.leaves import Leaf, leaves_of, not_numbers
 
 
-class LeafBounds:
-    """Bounds of one leaf column over the rows seen so far; nulls and NaN have none."""
+class LeafMetrics:
+    """What the rows seen so far tell of one leaf: bounds, which nulls and NaN have no part in, and counts."""
 
-    def __init__(self, path: tuple[int, ...] | None) -> None:
-        self._path = path
+    def __init__(self, leaf: Leaf, *, counts_nulls: bool) -> None:
+        self._leaf = leaf
+        self._bounded = not leaf.repeated and _is_ordered(leaf.kind)
         self._lows: list[pa.Scalar] = []
         self._highs: list[pa.Scalar] = []
         self.nans = 0
+        self.counts_nulls = counts_nulls
+        self.valid = 0
+        """Values that aren't null, where they are counted."""
 
     def add(self, rows: pa.Table) -> None:
         """Take in the rows of a row group."""
-        if self._path is None:
+        if not (self._bounded or self._leaf.is_float or self.counts_nulls):
             return
-        values = leaf(rows, self._path)
+        values = self._leaf.values(rows)
+        if self.counts_nulls:
+            self.valid += len(values) - values.null_count
+        if self._leaf.is_float:
+            undefined = not_numbers(values)
+            if nans := pc.sum(undefined).as_py() or 0:
+                self.nans += nans
+                values = values.filter(pc.invert(undefined))
+        if self._bounded:
+            self._widen(values)
+
+    def _widen(self, values: pa.ChunkedArray) -> None:
         if isinstance(values.type, pa.BaseExtensionType):  # such as a UUID, of which `min_max` knows only the bytes
             values = pa.chunked_array([chunk.storage for chunk in values.chunks], values.type.storage_type)
         if pa.types.is_dictionary(values.type):
             values = pc.unique(values).dictionary_decode()
-        if pa.types.is_floating(values.type):
-            undefined = pc.is_nan(values)
-            if nans := pc.sum(undefined).as_py() or 0:
-                self.nans += nans
-                values = values.filter(pc.invert(undefined))
         found = pc.min_max(values)
         if found["min"].is_valid:
             self._lows.append(found["min"])
@@ -61,48 +72,51 @@ def _signed_zero(bound: pa.Scalar, zero: float) -> pa.Scalar:
 
 
 class FileMetrics:
-    """Statistics of all leaf columns of one file."""
+    """Statistics of all leaf columns of one file; `uncounted` are those that have none in its footer."""
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self._bounds = [LeafBounds(path) for field, at in zip(schema, range(len(schema)), strict=True)
-                        for path in _leaf_paths(field.type, (at,))]  # fmt: skip
+    def __init__(self, schema: pa.Schema, *, uncounted: Collection[int] = ()) -> None:
+        self._leaves = [
+            LeafMetrics(leaf, counts_nulls=number in uncounted) for number, leaf in enumerate(leaves_of(schema))
+        ]
 
     def add(self, rows: pa.Table) -> None:
         """Take in the rows of a row group."""
-        for bounds in self._bounds:
-            bounds.add(rows)
+        for leaf in self._leaves:
+            leaf.add(rows)
 
     def columns(self, footer: pq.FileMetaData) -> tuple[ColumnMetrics, ...]:
         """Join them with what the finished file's footer counts."""
         groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
         return tuple(
-            _column([group.column(number) for group in groups], footer.schema.column(number).path, bounds)
-            for number, bounds in enumerate(self._bounds)
+            _column([group.column(number) for group in groups], footer.schema.column(number).path, leaf)
+            for number, leaf in enumerate(self._leaves)
         )
 
 
-def _column(chunks: Sequence[pq.ColumnChunkMetaData], path: str, bounds: LeafBounds) -> ColumnMetrics:
+def _column(chunks: Sequence[pq.ColumnChunkMetaData], path: str, leaf: LeafMetrics) -> ColumnMetrics:
+    values = sum(chunk.num_values for chunk in chunks)
     return ColumnMetrics(
         path=path,
         size=sum(chunk.total_compressed_size for chunk in chunks),
-        values=sum(chunk.num_values for chunk in chunks),
-        nulls=sum(chunk.statistics.null_count for chunk in chunks),
-        nans=bounds.nans,
-        lower=bounds.lower,
-        upper=bounds.upper,
+        values=values,
+        # As in a footer: an empty list is a value that isn't there, too.
+        nulls=values - leaf.valid if leaf.counts_nulls else sum(chunk.statistics.null_count for chunk in chunks),
+        nans=leaf.nans,
+        lower=leaf.lower,
+        upper=leaf.upper,
     )
 
 
-def _leaf_paths(kind: pa.DataType, path: tuple[int, ...]) -> Iterator[tuple[int, ...] | None]:
-    """Yield the path of each Parquet leaf in order; None where it has no bounds: below lists and maps, or unordered."""
-    if pa.types.is_struct(kind):
-        for number in range(kind.num_fields):
-            yield from _leaf_paths(kind.field(number).type, (*path, number))
-    elif kind.num_fields:
-        for number in range(kind.num_fields):
-            yield from (None for _ in _leaf_paths(kind.field(number).type, path))
-    else:
-        yield path if _is_ordered(kind) else None
+def refuse_hidden_nans(path: str, footer: pq.FileMetaData, columns: Sequence[ColumnMetrics]) -> None:
+    """Raise an error if a leaf with statistics holds a NaN, which engines would miss."""
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    for number, column in enumerate(columns):
+        if column.nans and any(group.column(number).is_stats_set for group in groups):
+            raise ZonalError(
+                f"Column {quoted(column.path)} of the new file {quoted(path, limit=300)} holds {column.nans:,} NaN, "
+                "which its statistics don't tell of. Nothing was committed, and the table is as it was. Please report "
+                "this."
+            )
 
 
 def _is_ordered(kind: pa.DataType) -> bool:

@@ -17,11 +17,13 @@ from zonal.order import stable_order
 from zonal.placing import Pieces
 from zonal.rows import take_rows
 from zonal.words import U64
+from zonal.worker.leaves import nan_leaves
 from zonal.worker.numbered import numbers_field, numbers_of, restored, values_of, values_schema, with_numbers
 
-COLUMNS = "task int, piece int, rows int, payload binary"
-"""What travels, in Spark's words; a negative piece is a tally."""
+COLUMNS = "task int, piece int, rows int, payload binary, nans array<int>"
+"""What travels, in Spark's words; a negative piece is a tally, and `nans` numbers the leaves that hold a NaN."""
 TALLY = -1
+_NANS = pa.list_(pa.int32())
 
 
 class _Place(NamedTuple):
@@ -31,6 +33,7 @@ class _Place(NamedTuple):
     rows: int
     start: int
     end: int
+    nans: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,7 @@ def encode(data: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: 
     taken = take_rows(numbers_of(numbered, form.few_valued), order)
     keys = [pa.array(word[order]) for word in words]
     whole = pa.Table.from_arrays([*keys, *taken.columns], schema=form.rows)
+    undefined = nan_leaves(data)  # of most tables none; then no payload needs to be looked at
     values = values_of(numbered, form.few_valued, form.values).serialize() if form.few_valued else b""
     sink = pa.BufferOutputStream()
     places: list[_Place] = []
@@ -75,10 +79,11 @@ def encode(data: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: 
         stream.write_batch(whole.slice(0, 1).to_batches()[0].slice(0, 0))  # the schema goes out with the first batch
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             before = sink.tell()
+            nans = nan_leaves(taken.slice(start, end - start), undefined) if undefined else ()
             for batch in whole.slice(start, end - start).combine_chunks().to_batches():
                 sink.write(values)
                 stream.write_batch(batch)
-                places.append(_Place(int(placed[start]), batch.num_rows, before, sink.tell()))
+                places.append(_Place(int(placed[start]), batch.num_rows, before, sink.tell(), nans))
                 before = sink.tell()
     return _records(sink.getvalue(), places, task_of_piece)
 
@@ -88,13 +93,17 @@ def _records(buffer: pa.Buffer, places: Sequence[_Place], task_of_piece: Ints) -
     offsets = np.array([*(place.start for place in places), places[-1].end], np.int32)
     pieces = np.array([place.piece for place in places], np.int32)
     payloads = pa.Array.from_buffers(pa.binary(), len(places), [None, pa.py_buffer(offsets), buffer])
-    return records(task_of_piece[pieces], pieces, [place.rows for place in places], payloads)
+    nans = pa.array([place.nans for place in places], _NANS)
+    return records(task_of_piece[pieces], pieces, [place.rows for place in places], payloads, nans)
 
 
-def records(tasks: Ints, pieces: Pieces, rows: Sequence[int], payloads: pa.Array) -> pa.RecordBatch:
+def records(
+    tasks: Ints, pieces: Pieces, rows: Sequence[int], payloads: pa.Array, nans: pa.Array | None = None
+) -> pa.RecordBatch:
     """Join columns to what travels."""
-    columns = [pa.array(tasks, pa.int32()), pa.array(pieces, pa.int32()), pa.array(rows, pa.int32()), payloads]
-    return pa.RecordBatch.from_arrays(columns, names=["task", "piece", "rows", "payload"])
+    counts = [pa.array(tasks, pa.int32()), pa.array(pieces, pa.int32()), pa.array(rows, pa.int32())]
+    columns = [*counts, payloads, pa.nulls(len(payloads), _NANS) if nans is None else nans]
+    return pa.RecordBatch.from_arrays(columns, names=["task", "piece", "rows", "payload", "nans"])
 
 
 def decode(payloads: Sequence[pa.Buffer], form: Form) -> tuple[list[U64], pa.Table]:

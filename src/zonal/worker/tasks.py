@@ -104,20 +104,26 @@ def write_step(schema: pa.Schema, writing: Writing, placement: Placement) -> Ste
         forget_archives()
         held: dict[int, list[pa.Buffer]] = defaultdict(list)
         rows_of: dict[int, int] = defaultdict(int)
+        nans_of: dict[int, set[int]] = defaultdict(set)
         for batch in batches:
-            _, numbers, counts, payload = batch.columns
+            _, numbers, counts, payload, nans = batch.columns
             told = [value.as_py() for piece, value in zip(numbers.to_pylist(), payload, strict=True) if piece == TALLY]
             if told:
                 yield results.tallies(told)
-            for piece, count, value in zip(numbers.to_pylist(), counts.to_pylist(), payload, strict=True):
+            for piece, count, value, leaves in zip(
+                numbers.to_pylist(), counts.to_pylist(), payload, nans.to_pylist(), strict=True
+            ):
                 if piece != TALLY:
                     held[piece].append(value.as_buffer())
-                    rows_of[int(placement.file_of_piece[piece])] += count
+                    file = int(placement.file_of_piece[piece])
+                    rows_of[file] += count
+                    nans_of[file].update(leaves)
         files: dict[int, list[int]] = defaultdict(list)
         for piece in sorted(held):
             files[int(placement.file_of_piece[piece])].append(piece)
         for file, pieces in files.items():
-            writer = FileWriter(writing, placement.layout, int(placement.partition_of_file[file]), rows_of[file])
+            partition = int(placement.partition_of_file[file])
+            writer = FileWriter(writing, placement.layout, partition, rows_of[file], frozenset(nans_of[file]))
             try:
                 for piece in pieces:
                     words, rows = decode(held.pop(piece), form)

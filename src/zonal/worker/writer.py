@@ -1,11 +1,11 @@
 """Parquet files that every engine reads and skips by: row groups cut at cells, page index, statistics, field ids."""
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from zonal.order import stable_order
 from zonal.rewrite import Writing, Written
 from zonal.rows import take_rows
 from zonal.words import U64
-from zonal.worker.metrics import FileMetrics
+from zonal.worker.metrics import FileMetrics, refuse_hidden_nans
 from zonal.worker.problem import naming
 
 ROLL_AT, SMALLEST = 1.4, 0.6
@@ -62,11 +62,14 @@ def trial_size(groups: RowGroups, writing: Writing, layout: Layout) -> int:
 
 
 class FileWriter:
-    """Writes one planned file: its pieces in order, into one Parquet file, or more where it grows too large."""
+    """Writes one planned file: its pieces in order, into one Parquet file, or more where it grows too large.
 
-    def __init__(self, writing: Writing, layout: Layout, partition: int, rows: int) -> None:
+    `nans` numbers the leaves that hold a NaN in one of its rows: they go without statistics.
+    """
+
+    def __init__(self, writing: Writing, layout: Layout, partition: int, rows: int, nans: Collection[int] = ()) -> None:
         self._writing, self._layout, self._partition = writing, layout, partition
-        self._left = rows
+        self._left, self._nans = rows, nans
         self._file: _OpenFile | None = None
         self.done: list[Written] = []
 
@@ -74,7 +77,7 @@ class FileWriter:
         """Write the rows of a piece."""
         for group in groups:
             if self._file is None:
-                self._file = _OpenFile(self._writing, self._layout, self._partition, group)
+                self._file = _OpenFile(self._writing, self._layout, self._partition, group, self._nans)
             self._file.write(group)
             self._left -= group.num_rows
             size, target = self._file.size, self._layout.target_file_bytes
@@ -95,16 +98,18 @@ class FileWriter:
 
 
 class _OpenFile:
-    def __init__(self, writing: Writing, layout: Layout, partition: int, first: pa.Table) -> None:
+    def __init__(
+        self, writing: Writing, layout: Layout, partition: int, first: pa.Table, nans: Collection[int]
+    ) -> None:
         self._schema, self._partition = _with_dictionaries(writing.schema, first.schema), partition
         inside = writing.subfolders[partition] if writing.subfolders else ""
         folder = f"{writing.folder}/{inside}".rstrip("/")
         # A name of its own for every attempt: one that Spark repeats never meets what the first has left.
         self._path = f"{folder}/{uuid.uuid4().hex}.parquet"
         filesystem, inner = writing.storage.locate(self._path)
-        self._metrics = FileMetrics(writing.schema)
+        self._metrics = FileMetrics(writing.schema, uncounted=nans)
         self._footers: list[pq.FileMetaData] = []
-        options = _options(writing, layout, first)
+        options = _options(writing, layout, first, nans)
         with naming(self._path, doing="write"):
             if isinstance(filesystem, pa.fs.LocalFileSystem):
                 filesystem.create_dir(inner.rpartition("/")[0], recursive=True)
@@ -133,7 +138,9 @@ class _OpenFile:
             self._sink.close()
             flush_file(self._path)
         (footer,) = self._footers
-        return Written(self._path, size, self.rows, self._partition, self._metrics.columns(footer))
+        columns = self._metrics.columns(footer)
+        refuse_hidden_nans(self._path, footer, columns)
+        return Written(self._path, size, self.rows, self._partition, columns)
 
     def abandon(self) -> None:
         for closed in (self._writer, self._sink):
@@ -159,18 +166,20 @@ def _with_dictionaries(schema: pa.Schema, rows: pa.Schema) -> pa.Schema:
     return pa.schema(fields, schema.metadata)
 
 
-def _options(writing: Writing, layout: Layout, first: pa.Table) -> dict[str, Any]:
+def _options(writing: Writing, layout: Layout, first: pa.Table, nans: Collection[int] = ()) -> dict[str, Any]:
     paths = _leaf_paths(writing.schema)
+    silent = {paths[number].path for number in nans}
     options: dict[str, Any] = {
+        "write_statistics": [leaf.path for leaf in paths if leaf.path not in silent] if silent else True,
         "compression": writing.compression,
         "compression_level": writing.compression_level,
-        "use_dictionary": [path for path, at in paths.items() if _pays(first.column(at))],
+        "use_dictionary": [leaf.path for leaf in paths if _pays(first.column(leaf.column))],
         "store_schema": False,
         "store_decimal_as_integer": True,
         "write_page_index": True,
     }
     if layout.kind == "linear":
-        at = {path: number for number, path in enumerate(paths)}
+        at = {leaf.path: number for number, leaf in enumerate(paths)}
         options["sorting_columns"] = [
             pq.SortingColumn(at[_dotted(writing.schema, first.schema, name)], nulls_first=True)
             for name in layout.columns
@@ -191,17 +200,24 @@ def _dotted(schema: pa.Schema, read: pa.Schema, name: str) -> str:
     return ".".join(names)
 
 
+class _LeafPath(NamedTuple):
+    path: str
+    """Parquet's own."""
+    column: int
+    """Number of the column that the leaf belongs to."""
+
+
 @lru_cache(maxsize=8)
-def _leaf_paths(schema: pa.Schema) -> Mapping[str, int]:
-    """Return Parquet's path of every leaf in order, with the number of the column that it belongs to."""
+def _leaf_paths(schema: pa.Schema) -> tuple[_LeafPath, ...]:
+    """Return Parquet's path of every leaf in order."""
     found: list[pq.FileMetaData] = []
-    paths: dict[str, int] = {}
+    paths: list[_LeafPath] = []
     for number, field in enumerate(schema):
         found.clear()
         pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field]), metadata_collector=found).close()
         footer = found[0].schema
-        paths |= {footer.column(leaf).path: number for leaf in range(len(footer))}
-    return paths
+        paths += (_LeafPath(footer.column(leaf).path, number) for leaf in range(len(footer)))
+    return tuple(paths)
 
 
 def _pays(column: pa.ChunkedArray) -> bool:

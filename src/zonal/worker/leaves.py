@@ -1,0 +1,84 @@
+"""Leaf columns in the order of Parquet's, at any depth, and which of them hold a NaN.
+
+Arrow's Parquet writer leaves NaN out of minima and maxima, and engines for which NaN is the greatest number, such as
+Spark and DuckDB, trust them: a maximum of 5 hides a NaN from `x > 9`. So a leaf that holds one goes without statistics.
+That must be known before its file is begun: who reads the rows finds it out, and it travels along with them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A column of a Parquet file that holds values."""
+
+    path: tuple[int, ...]
+    """Positions from the column down, as Arrow counts the children of its types."""
+    kind: pa.DataType
+    repeated: bool
+    """Below a list or a map."""
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it may hold a NaN."""
+        return bool(pa.types.is_floating(self.kind))
+
+    def values(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Return all values of these rows, of lists their elements; what lies below a null struct is null."""
+        first, *below = self.path
+        chunks = rows.column(first).chunks
+        for position in below:
+            chunks = [_child(chunk, position) for chunk in chunks]
+        return pa.chunked_array(chunks, chunks[0].type if chunks else self.kind)
+
+
+@lru_cache(maxsize=8)
+def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
+    """List the leaves of a schema in the order in which Parquet stores them."""
+    return tuple(leaf for at, field in enumerate(schema) for leaf in _below(field.type, (at,), repeated=False))
+
+
+def nan_leaves(rows: pa.Table, among: Sequence[int] | None = None) -> tuple[int, ...]:
+    """Return the numbers of the float leaves, of all or of some, that hold a NaN in these rows."""
+    leaves = leaves_of(rows.schema)
+    numbers = range(len(leaves)) if among is None else among
+    return tuple(number for number in numbers if leaves[number].is_float and _has_nan(leaves[number].values(rows)))
+
+
+def not_numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Tell which values are NaN."""
+    return pc.is_nan(_known_to_kernels(values))
+
+
+def _has_nan(values: pa.ChunkedArray) -> bool:
+    """Tell by their sum whether values may be NaN, which needs no memory: only then are they looked at one by one."""
+    total = pc.sum(_known_to_kernels(values)).as_py()
+    if total is None or total == total:  # noqa: PLR0124 - NaN: there is one, or an infinity of each sign
+        return False
+    return bool(pc.any(not_numbers(values)).as_py())
+
+
+def _known_to_kernels(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrow has no kernels for halves of a float."""
+    return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
+
+
+def _below(kind: pa.DataType, path: tuple[int, ...], *, repeated: bool) -> Iterator[Leaf]:
+    if not kind.num_fields:
+        yield Leaf(path, kind, repeated)
+    for position in range(kind.num_fields):
+        inside = repeated or not pa.types.is_struct(kind)
+        yield from _below(kind.field(position).type, (*path, position), repeated=inside)
+
+
+def _child(array: pa.Array, position: int) -> pa.Array:
+    if pa.types.is_struct(array.type):
+        return pc.struct_field(array, [position])
+    if pa.types.is_map(array.type):  # which `flatten` doesn't know, but a map is a list of pairs
+        array = array.view(pa.list_(array.type.field(0)))
+    return array.flatten()
