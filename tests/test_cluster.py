@@ -891,6 +891,33 @@ def test_bloom_filters_that_this_pyarrow_cant_write_are_refused(kind, tmp_path, 
     assert not (tmp_path / "copy").exists()
 
 
+def floats(rows):
+    numbers = pa.array([0.0, -0.0, float("nan")] * rows)
+    inside = pa.StructArray.from_arrays([numbers.cast(pa.float32())], ["z"])
+    return pa.table({"x": pa.array(range(3 * rows)), "y": numbers, "st": inside})
+
+
+@pytest.mark.parametrize("column", ["y", "st.z"])
+@pytest.mark.parametrize("into", [False, True])
+def test_bloom_filters_on_floats_are_refused_before_any_work(column, into, tmp_path):
+    table = home("delta", tmp_path).make([floats(10)])
+    asked = {"into": f"delta:{tmp_path}/copy"} if into else {}
+    with pytest.raises(ColumnError, match=f"'{column}' has type .*0.0 and -0.0 are equal"):
+        table.cluster(layout=f"zorder(x, bloom=[{column}])", runner=never, **asked)
+    assert not (tmp_path / "copy").exists()
+
+
+@pytest.mark.skipif(not rewriting.WRITES_BLOOM_FILTERS, reason="pyarrow before 26 writes no Bloom filters")
+@pytest.mark.filterwarnings("ignore:Parquet writer option")
+def test_filters_on_floats_that_a_table_asks_for_are_left_out(tmp_path):
+    asked = {f"write.parquet.bloom-filter-enabled.column.{name}": "true" for name in ("x", "y", "st.z")}
+    table = home("iceberg v2", tmp_path).make([floats(10)], properties=asked)
+    table.cluster(by="x")
+    (file,) = table.files()
+    columns = [file.footer.row_group(0).column(n) for n in range(3)]
+    assert [column.path_in_schema for column in columns if column.bloom_filter_offset] == ["x"]
+
+
 # --- command line ----------------------------------------------------------------------------------------------------
 
 

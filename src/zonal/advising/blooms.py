@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from zonal.advising.advice import Bloom, Filtered
 from zonal.advising.asked import filters_of, is_equality
 from zonal.advising.ground import Ground
+from zonal.columns import find, leaf_type
 from zonal.errors import quoted
 from zonal.layout import TREE, Layout
 from zonal.simulate.predicting import Prediction
@@ -35,11 +37,18 @@ def useful_blooms(
         for column in filtered
         if column.column not in inside
         and not column.partitions
+        and not _is_floating(ground, column.column)
         and column.equality >= LEAST_WEIGHT
         and (column.distinct or 0) >= LEAST_DISTINCT
         and (bloom := _bloom(ground, column, found, groups)) is not None
     ]
     return tuple(sorted(blooms, key=lambda bloom: (-bloom.weight, bloom.column)))
+
+
+def _is_floating(ground: Ground, column: str) -> bool:
+    """Tell columns of floats: a filter hashes bits, and 0.0 and -0.0, which are equal, have different ones."""
+    schema = ground.snapshot.schema
+    return bool(pa.types.is_floating(leaf_type(schema, find(schema, column))))
 
 
 def _bloom(ground: Ground, column: Filtered, found: Prediction, groups: float) -> Bloom | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.types import DoubleType, FloatType
 
 from zonal.errors import TableError, quoted, suggestion
 from zonal.layout import Layout
@@ -70,7 +71,14 @@ def compression_of(name: str, properties: Mapping[str, str]) -> tuple[str, int |
 
 
 def _bloom_columns(properties: Mapping[str, str], schema: Schema) -> Iterator[str]:
+    """Yield the columns that the table asks filters for, but for floats.
+
+    A filter hashes bits, so that an engine which asks it for 0.0 misses -0.0, which is equal: reading everything is
+    slower, and right.
+    """
     known = fields(schema)
     for key, value in properties.items():
-        if key.startswith(BLOOM) and value.lower() == "true" and key[len(BLOOM) :] in known:
-            yield key[len(BLOOM) :]
+        name = key[len(BLOOM) :]
+        asked = key.startswith(BLOOM) and value.lower() == "true" and name in known
+        if asked and not isinstance(known[name].field_type, (FloatType, DoubleType)):
+            yield name

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from zonal.choosing import choose, in_commits
+from zonal.columns import leaf_type
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, quoted
 from zonal.files import Ints, Snapshot
 from zonal.layout import CURVES, Layout
@@ -109,9 +112,25 @@ def rewritable(source: Table, snapshot: Snapshot) -> Rewritable:
     return source
 
 
+def refuse_columns(schema: pa.Schema, layout: Layout) -> None:
+    """Raise an error for columns that don't exist, have no order, or whose Bloom filters would hide rows.
+
+    A filter hashes bits, and 0.0 equals -0.0, which has others: parquet-java asks it for the literal's bits alone, so
+    that Spark would miss the other zero, and a NaN of other bits.
+    """
+    paths = bind(schema, [*layout.columns, *layout.bloom_columns])
+    for name in layout.bloom_columns:
+        if pa.types.is_floating(leaf_type(schema, paths[name])):
+            raise ColumnError(
+                f"{quoted(name)} has type {leaf_type(schema, paths[name])}, for which Bloom filters are unsafe: 0.0 "
+                "and -0.0 are equal but have different bits, and engines that ask a filter for one miss the other. "
+                "Leave it out of bloom=[…]."
+            )
+
+
 def refuse(snapshot: Snapshot, layout: Layout) -> None:
-    """Raise an error for columns that don't exist, have no order, or are the same in a whole partition."""
-    bind(snapshot.schema, [*layout.columns, *layout.bloom_columns])
+    """Raise an error for what `refuse_columns` tells, and for columns that are the same in a whole partition."""
+    refuse_columns(snapshot.schema, layout)
     constant = [name for name in layout.columns if name in snapshot.partitioning]
     if constant:
         raise ColumnError(

@@ -17,10 +17,9 @@ from zonal.files import Ints, Snapshot
 from zonal.history.records import HistoryError
 from zonal.layout import Layout
 from zonal.picture import Picture
-from zonal.ranks import bind
 from zonal.tables.opening import open_destination, read_snapshot, table_of
 from zonal.tables.table import Destination, Table, is_readable
-from zonal.verbs.checking import Job, chosen_layout, rewritable, size_of
+from zonal.verbs.checking import Job, chosen_layout, refuse_columns, rewritable, size_of
 from zonal.verbs.copying import plan_copy, run_copy
 from zonal.verbs.drawing import compared
 from zonal.verbs.learning import Learned, Predicted, Queries, learned_for
@@ -277,7 +276,7 @@ def _copied(
     if not is_readable(source):
         raise TableError(f"{quoted(source.name, limit=300)} can't be read by workers.")
     chosen = chosen_layout(snapshot, by, layout, file_bytes)
-    bind(snapshot.schema, [*chosen.columns, *chosen.bloom_columns])
+    refuse_columns(snapshot.schema, chosen)
     run = new_run()
     copy = plan_copy(source, snapshot, destination, chosen, run)
     report(Step("starting Spark"))
