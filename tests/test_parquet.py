@@ -362,12 +362,12 @@ def test_a_minimum_of_zero_admits_minus_zero():
     assert (math.copysign(1, lower), math.copysign(1, upper)) == (-1, 1)
 
 
-def indexed(first_rows, *, lower=(1, 5), upper=(4, 9), nulls=None):
+def indexed(first_rows, *, lower=(1, 5), upper=(4, 9), nulls=None, empty=(False, False), physical=2):
     """The handmade file of ten rows, with a page index."""
-    columns = {1: [False] * len(lower), 2: list(map(i64, lower)), 3: list(map(i64, upper))}
+    columns = {1: list(empty), 2: list(map(i64, lower)), 3: list(map(i64, upper))}
     column_index = encoded_index(columns | ({5: nulls} if nulls else {}))
     offset_index = encoded({1: [{1: 4, 2: 50, 3: row} for row in first_rows]})
-    footer = handmade(NEW)
+    footer = handmade(NEW, physical=physical)
     chunk = footer[4][0][1][0]
     chunk |= {4: 4, 5: len(offset_index), 6: 4 + len(offset_index), 7: len(column_index)}
     data = encoded(footer)
@@ -381,9 +381,9 @@ def encoded_index(columns):
     return flags + encoded(rest)
 
 
-def handmade_pages(data):
+def handmade_pages(data, kind=None):
     file = pa.BufferReader(data)
-    return page_bounds(file, read_footer(file), 0, X, pa.int64())
+    return page_bounds(file, read_footer(file), 0, X, kind or pa.int64())
 
 
 def test_page_indexes_that_contradict_the_footer_are_corrupt():
@@ -395,6 +395,14 @@ def test_page_indexes_that_contradict_the_footer_are_corrupt():
     for first_rows in ([1, 4], [0, 11], [0, -1], [0], [0, 4, 5]):
         with pytest.raises(TableError, match="Corrupt page index"):
             handmade_pages(indexed(first_rows))
+
+
+def test_an_empty_page_that_counts_too_few_nulls_may_hold_nan():
+    data = indexed([0, 4], nulls=[4, 2], empty=(True, True), physical=5)
+    pages = handmade_pages(data, pa.float64())
+    assert pages.bounds.nulls.tolist() == [4, UNKNOWN]
+    assert pages.bounds.nans.tolist() == [0, UNKNOWN]
+    assert pages.bounds.lower.null_count == 2
 
 
 def test_float_statistics_with_a_count_of_nans():

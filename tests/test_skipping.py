@@ -307,6 +307,19 @@ def test_nan_keeps_what_is_greater():
     assert kept(index, Compare(Column("f"), "=", math.nan)) == [1, 2]
 
 
+@pytest.mark.parametrize("op", ["=", "<", "<=", ">", ">=", "<>"])
+def test_a_nan_that_is_cast_to_a_whole_number_is_kept(op):
+    """Spark without ANSI mode makes it 0."""
+    zero = np.zeros(2, np.int64)
+    bounds = Bounds(pa.array([50.0, 50.0]), pa.array([60.0, 60.0]), zero, np.array([UNKNOWN, 0]))
+    index = Index(np.full(2, 5), {"f": bounds})
+    literal = {">": -5, ">=": -5, "<>": 55}.get(op, 0)
+    for kind in ("int32", "int64"):
+        found = kept(index, Compare(Call("cast", Column("f"), kind), op, literal))
+        assert 0 in found
+        assert (1 in found) == (op in (">", ">=", "<>"))
+
+
 def test_only_nulls_match_no_comparison():
     bounds = Bounds(pa.nulls(2, pa.int32()), pa.nulls(2, pa.int32()), np.array([5, UNKNOWN]), np.zeros(2, np.int64))
     index = Index(np.array([5, 5]), {"i": bounds})
@@ -324,6 +337,7 @@ def test_only_nulls_match_no_comparison():
         (Compare(Column("i"), "=", "x"), "'x' can't be compared with column 'i'"),
         (Compare(Column("day"), "=", 5), "'5' can't be compared with column 'day'"),
         (Compare(Column("b"), "=", 1.5), "can't be compared with column 'b'"),
+        (Compare(Column("f"), "=", "sNaN"), "'sNaN' can't be compared with column 'f'"),
         (Compare(Column("tss"), "=", 1), "Unknown column 'tss'. Did you mean 'ts'"),
     ],
 )

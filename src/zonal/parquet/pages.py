@@ -13,7 +13,7 @@ import pyarrow as pa
 from zonal.errors import TableError
 from zonal.files import UNKNOWN, Bounds, Ints, Physical
 from zonal.parquet import decode, thrift
-from zonal.parquet.decode import Leaf, Statistics
+from zonal.parquet.decode import NOTHING, Leaf, Statistics
 from zonal.parquet.footer import Footer, Span, read_span
 from zonal.parquet.thrift import binary, integer, list_of, listed_boolean, struct
 
@@ -101,7 +101,8 @@ def _units(columns: thrift.Struct, rows: Sequence[int], leaf: Leaf, created_by: 
 
 def _unit(lower: bytes, upper: bytes, *, rows: int, nulls: int, nans: int, empty: bool, usable: bool) -> Statistics:
     if empty:  # the lists hold empty placeholders for a page of nulls
-        return Statistics(nulls=rows if nulls in (rows, UNKNOWN) else UNKNOWN, nans=0)
+        # One whose count says otherwise may hold NaN, which have no bounds either.
+        return Statistics(nulls=rows, nans=0) if nulls in (rows, UNKNOWN) else NOTHING
     nulls = nulls if 0 <= nulls <= rows else UNKNOWN
     nans = nans if 0 <= nans <= rows else UNKNOWN
     return Statistics(lower, upper, nulls, nans) if usable else Statistics(nulls=nulls, nans=nans)

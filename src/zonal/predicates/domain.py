@@ -99,9 +99,12 @@ def _exact(domain: Domain, value: Value) -> Fraction | float:
         if pa.types.is_boolean(domain.kind) and text in ("true", "false"):
             return Fraction(text == "true")
         try:
-            value = Decimal(text)
+            read = Decimal(text)
         except InvalidOperation:
             raise mismatch(domain, value) from None
+        if read.is_snan():  # which only Python reads
+            raise mismatch(domain, value)
+        value = read
     if isinstance(value, int | Decimal | float):
         number = value if isinstance(value, int) or math.isfinite(value) else float(value)
         return number if isinstance(number, float) and not math.isfinite(number) else Fraction(number)

@@ -135,7 +135,8 @@ def _cast(domain: Domain, target: str, op: str, value: Value) -> Ranges:
     if target in _INTEGER_BITS and family == "int" and domain.kind.bit_width <= _INTEGER_BITS[target]:
         return compare(domain, op, value)
     if target in _INTEGER_BITS and not _may_wrap(domain, _INTEGER_BITS[target], value):
-        return _near(domain, op, value, 1, 1)  # engines cut or round
+        # Engines cut or round, and NaN is 0 in Spark without ANSI mode.
+        return replace(_near(domain, op, value, 1, 1), nan=family == "float")
     if target in ("float", "double") and is_number:
         return compare_between(domain, op, *_as_floats(domain, value, 32 if target == "float" else 64))
     if target.startswith("decimal") and is_number and family != "float":
