@@ -28,6 +28,7 @@ from zonal.ranks import Ranks
 from zonal.rewrite import ColumnMetrics, EqualityDelete, Source, Tally, Vector, Writing, Written
 from zonal.storage import Storage
 from zonal.tree import Tree
+from zonal.worker.leaves import nan_leaves
 from zonal.worker.metrics import FileMetrics
 from zonal.worker.numbered import few_valued
 from zonal.worker.payload import Form, decode, encode
@@ -250,6 +251,8 @@ def test_payloads_hold_every_row_once_in_its_piece_in_key_order(data):
         found = found.cast(table.schema)
         ids = found["id"].to_pylist()
         assert sum(mine["rows"].to_pylist()) == len(ids)
+        has_nan = any(values[n] is not None and values[n] != values[n] for n in ids)
+        assert mine["nans"].to_pylist() == [[0] if has_nan else []] * len(mine), "the first leaf holds a NaN"
         assert [pieces[n] for n in ids] == [piece] * len(ids)
         assert [key.tolist() for key in keys] == [[int(word[n]) for n in ids] for word in words]
         together = list(zip(*(key.tolist() for key in keys), ids, strict=True))
@@ -304,7 +307,7 @@ def test_pages_of_dictionaries_have_the_bounds_of_their_rows(tmp_path):
 
 def write_file(table, layout, folder, partition=0, schema=None, **options):
     writing = Writing(f"{folder}/run", Storage(str(folder), {}), schema or table.schema, **options)
-    writer = FileWriter(writing, layout, partition, table.num_rows)
+    writer = FileWriter(writing, layout, partition, table.num_rows, nan_leaves(table))
     writer.write(sort_piece([np.arange(table.num_rows, dtype=np.uint64)], table, layout))
     writer.close()
     return writer.done

@@ -67,7 +67,7 @@ class FileWriter:
     `nans` numbers the leaves that hold a NaN in one of its rows: they go without statistics.
     """
 
-    def __init__(self, writing: Writing, layout: Layout, partition: int, rows: int, nans: Collection[int] = ()) -> None:
+    def __init__(self, writing: Writing, layout: Layout, partition: int, rows: int, nans: Collection[int]) -> None:
         self._writing, self._layout, self._partition = writing, layout, partition
         self._left, self._nans = rows, nans
         self._file: _OpenFile | None = None
