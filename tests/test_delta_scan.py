@@ -112,7 +112,9 @@ def test_mapped_columns_have_physical_names_and_ids_at_every_level(log, mode):
     assert chosen.sources[0].constants == {"c8": pa.scalar(7, pa.int32())}
     table = DeltaTable(str(log))
     layout = Layout("zorder", ("id",), bloom_columns=("geo.lat",))
-    assert table.writing(table.snapshot(), layout=layout, run="r").bloom_columns == ("c2.c3",)
+    written = table.writing(table.snapshot(), layout=layout, run="r")
+    assert written.bloom_columns == ("c2.c3",)
+    assert written.subfolders == ("c8=7",), "the names of partition values in the log"
 
 
 def test_required_columns_are_read_as_nullable(log):

@@ -22,9 +22,8 @@ from zonal.tables.deltascan import Columns, deletion_vector
 from zonal.tables.deltaschema import Leaf, read_schema
 from zonal.tables.deltastats import Counts, Stats, bounds, cast_or_null, counts, several_bounds, timestamps
 from zonal.tables.deltavalues import constants, escaped_bytes
+from zonal.tables.hivefolders import HIVE_NULL, hive_folders
 from zonal.tables.table import Sending, recorded_layout, unheard
-
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 # Reader features that change nothing about how the log, the schema and the statistics are read here.
 _SHREDDED = frozenset(("variantShredding", "variantShredding-preview"))
@@ -157,8 +156,20 @@ class DeltaTable:
             storage=self._storage,
             schema=known.reading.schema,
             compression=_compression(metadata.configuration),
+            subfolders=self._subfolders(snapshot, [known.fields[name].name for name in metadata.partitioning]),
             bloom_columns=_bloom_columns(known, layout),
         )
+
+    def _subfolders(self, snapshot: Snapshot, names: Sequence[str]) -> tuple[str, ...]:
+        """Return a folder for each partition, by its values under the names that the log has.
+
+        The protocol doesn't ask for them, but Polars takes the values from the folders' names.
+        """
+        if not names:
+            return ()
+        _, first = np.unique(snapshot.files.partition, return_index=True)
+        _, files = self._chosen(snapshot, first)
+        return tuple(hive_folders({name: file.values.get(name) for name in names}) or "" for file in files)
 
     def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one new version of the log and return it; see `Rewritable`."""

@@ -26,6 +26,7 @@ from zonal.tables.deltascan import Columns
 from zonal.tables.deltaschema import TIMESTAMP_NTZ, delta_schema, file_fields
 from zonal.tables.deltavalues import partition_text
 from zonal.tables.deltawrite import add_action, indexed, stats_json
+from zonal.tables.hivefolders import hive_folders
 from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
 
 _RUN_FOLDER = re.compile(r"zonal-[0-9a-f]+-\d{8}-\d{6}-[0-9a-f]{8}")
@@ -87,6 +88,7 @@ class DeltaDestination:
             folder=f"{self._storage.root}/zonal-{layout.id}-{run}",
             storage=self._storage,
             schema=in_files,
+            subfolders=tuple(hive_folders(one) or "" for one in values) if partitioning else (),
             bloom_columns=layout.bloom_columns,
         )
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.fs
@@ -15,10 +14,10 @@ from zonal.files import UNKNOWN, Ints, Snapshot
 from zonal.layout import Layout
 from zonal.rewrite import Reading, Scan, Source, Writing, Written
 from zonal.storage import Storage
+from zonal.tables.hivefolders import LONGEST_NAME, hive_folders
 from zonal.tables.table import Sending, unheard
 
 LAYOUT_KEY = "zonal.layout"
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def scan_files(snapshot: Snapshot, files: Ints, storage: Storage, columns: Sequence[str] | None) -> Scan:
@@ -132,10 +131,17 @@ class ParquetDestination:
 
 
 def _subfolder(values: Mapping[str, pa.Scalar], partitioning: Sequence[str]) -> str:
-    return "/".join(f"{quote(name, safe=' ')}={_folder_value(values[name])}" for name in partitioning)
+    """Return the folders of a partition; a value that is too long for a name has no other place in plain Parquet."""
+    texts = {name: _text(values[name]) for name in partitioning}
+    if (folders := hive_folders(texts)) is None:
+        name = max(texts, key=lambda name: len(name) + len(texts[name] or ""))
+        raise TableError(
+            f"The partition value {quoted(texts[name] or '')} of column {quoted(name)} makes the name of a folder that "
+            f"has more than {LONGEST_NAME} bytes, which file systems don't take. Write a table instead: --into delta:… "
+            "or iceberg:…."
+        )
+    return folders
 
 
-def _folder_value(value: pa.Scalar) -> str:
-    """Write a value as Hive does; an empty text would be no folder, and reads as null there, too."""
-    text = str(value.cast(pa.string()).as_py()) if value.is_valid else ""
-    return quote(text, safe=" ") if text else HIVE_NULL
+def _text(value: pa.Scalar) -> str | None:
+    return str(value.cast(pa.string()).as_py()) if value.is_valid else None

@@ -21,7 +21,8 @@ from zonal.parquet.decode import NOTHING, Range, Scalar, Statistics
 from zonal.parquet.footer import Footer, parse_footer, read_footer_bytes, row_group_ranges
 from zonal.rewrite import Scan
 from zonal.storage import Storage
-from zonal.tables.parquetcopy import HIVE_NULL, LAYOUT_KEY, scan_files
+from zonal.tables.hivefolders import HIVE_NULL
+from zonal.tables.parquetcopy import LAYOUT_KEY, scan_files
 
 THREADS = 16
 """Footers read at once: each is one small request, and most of its time is waiting for the storage."""
