@@ -114,8 +114,7 @@ def refuse_hidden_nans(path: str, footer: pq.FileMetaData, columns: Sequence[Col
         if column.nans and any(group.column(number).is_stats_set for group in groups):
             raise ZonalError(
                 f"Column {quoted(column.path)} of the new file {quoted(path, limit=300)} holds {column.nans:,} NaN, "
-                "which its statistics don't tell of. Nothing was committed, and the table is as it was. Please report "
-                "this."
+                "which its statistics don't tell of. Please report this."
             )
 
 
