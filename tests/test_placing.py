@@ -30,7 +30,7 @@ from zonal.storage import Storage
 from zonal.tree import Tree
 from zonal.worker.leaves import nan_leaves
 from zonal.worker.metrics import FileMetrics
-from zonal.worker.numbered import few_valued
+from zonal.worker.numbered import few_valued, with_numbers
 from zonal.worker.payload import Form, decode, encode
 from zonal.worker.results import read_results, tallies, tally_bytes, written
 from zonal.worker.splits import Share, plan_splits, read_split, row_groups_of, split_text
@@ -240,7 +240,7 @@ def test_payloads_hold_every_row_once_in_its_piece_in_key_order(data):
     ]
     numbered = (pa.types.is_string(kind) or pa.types.is_binary(kind)) and data.draw(st.booleans())
     form = Form(table.schema, len(words), ("v",) if numbered else ())
-    batch = encode(table, words, pieces, np.array([5, 5, 6, 7]), form)
+    batch = encode(with_numbers(table, form.few_valued), words, pieces, np.array([5, 5, 6, 7]), form)
     assert [[5, 5, 6, 7][piece] for piece in batch["piece"].to_pylist()] == batch["task"].to_pylist()
     seen = []
     values = column.to_pylist()
@@ -268,7 +268,7 @@ def test_values_of_several_payloads_are_joined_and_columns_of_many_values_carry_
     form = Form(table.schema, 1, ("few",))
     halves = [table.slice(0, 60), table.slice(60).set_column(0, "few", pa.array(["c", "a", None] * 20))]
     place = [np.arange(60, dtype=np.uint64)], np.zeros(60, np.int32), np.zeros(1, np.int64)
-    payloads = [encode(half, *place, form)["payload"][0] for half in halves]
+    payloads = [encode(with_numbers(half, form.few_valued), *place, form)["payload"][0] for half in halves]
     _, found = decode([payload.as_buffer() for payload in payloads], form)
     assert found.cast(table.schema).equals(pa.concat_tables(halves))
 

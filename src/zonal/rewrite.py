@@ -136,6 +136,8 @@ class Written:
     """Number of its partition in the snapshot."""
     columns: tuple[ColumnMetrics, ...]
     """In the order of the schema's leaves."""
+    checksum: int = 0
+    """Of its rows, with their partition; see `checksums`."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,8 @@ class Tally:
     """Rows read, deleted ones included."""
     live: int
     """Rows passed on."""
+    checksum: int = 0
+    """Of all rows that the task passed on, with their partitions, in one of its tallies; see `checksums`."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -157,13 +157,13 @@ def words_of(array: pa.Array, family: str) -> Words:
     if family == "null" or pa.types.is_null(kind):
         return FixedWords(np.zeros(len(array), np.uint64))
     if family == "bytes":
-        return _byte_words(array)
+        return byte_words(array)
     if family == "float":
         return FixedWords(_float_words(array))
     if family.startswith("decimal"):
         return FixedWords(*_decimal_words(array, words_in(family)))
     if family == "uint64":
-        return FixedWords(_values(array, np.uint64))
+        return FixedWords(values_of(array, np.uint64))
     return FixedWords(_integers(array, family).view(np.uint64) ^ _SIGN)
 
 
@@ -178,12 +178,17 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
             return kind
 
 
-def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def values_of(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """View the values' buffer of a fixed-width array, without a copy."""
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
         return np.zeros(len(array), dtype)
     return _view(buffer, dtype, len(array), array.offset)
+
+
+def booleans_of(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return the values of a boolean array; below nulls they mean nothing."""
+    return _bits(array.buffers()[1], array)
 
 
 def _view(buffer: pa.Buffer, dtype: npt.DTypeLike, count: int = -1, first: int = 0) -> npt.NDArray[Any]:
@@ -203,9 +208,9 @@ def _bits(buffer: pa.Buffer, array: pa.Array) -> npt.NDArray[np.bool_]:
 def _integers(array: pa.Array, family: str) -> npt.NDArray[np.int64]:
     kind = array.type
     if pa.types.is_boolean(kind):
-        return _bits(array.buffers()[1], array).astype(np.int64)
+        return booleans_of(array).astype(np.int64)
     name = {"int": "u" if pa.types.is_unsigned_integer(kind) else "i"}.get(family, "i")
-    values = _values(array, f"{name}{kind.bit_width // 8}").astype(np.int64)
+    values = values_of(array, f"{name}{kind.bit_width // 8}").astype(np.int64)
     if pa.types.is_date64(kind):
         values //= 86_400_000
     elif family == "time":
@@ -223,7 +228,7 @@ def _integers(array: pa.Array, family: str) -> npt.NDArray[np.int64]:
 
 def _float_words(array: pa.Array) -> U64:
     """-inf … -0.0 = 0.0 … inf, then NaN, as Spark and DuckDB order them."""
-    values = _values(array, f"f{array.type.bit_width // 8}").astype(np.float64)
+    values = values_of(array, f"f{array.type.bit_width // 8}").astype(np.float64)
     values += 0.0  # turns -0.0 into 0.0
     bits = values.view(np.uint64)
     bits[np.isnan(values)] = _NAN
@@ -236,13 +241,14 @@ def _decimal_words(array: pa.Array, count: int) -> list[U64]:
     if kind.bit_width != 64 * count:
         wide = pa.decimal128 if count == 2 else pa.decimal256
         array = array.cast(wide(38 if count == 2 else 76, kind.scale))
-    stored = _values(array, f"V{8 * count}").view(np.uint64).reshape(-1, count)
+    stored = values_of(array, f"V{8 * count}").view(np.uint64).reshape(-1, count)
     words = [stored[:, count - 1 - depth].copy() for depth in range(count)]
     words[0] ^= _SIGN
     return words
 
 
-def _byte_words(array: pa.Array) -> Words:
+def byte_words(array: pa.Array) -> "ByteWords":
+    """Return the words of texts and byte sequences, of any length or a fixed one."""
     kind = array.type
     if pa.types.is_fixed_size_binary(kind):
         width = kind.byte_width

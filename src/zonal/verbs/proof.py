@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
+from zonal.checksums import MODULUS
 from zonal.durability import flush_folders
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.files import UNKNOWN, Snapshot
@@ -41,6 +42,8 @@ def check_rows(snapshot: Snapshot, scan: Scan, tallies: Sequence[Tally], written
         if passed[part] != stored[part]:
             name = snapshot.files.partitions[part] or "the table"
             raise _wrong(snapshot, name, f"{passed[part]:,} rows were read and {stored[part]:,} written")
+    if (sum(tally.checksum for tally in tallies) - sum(file.checksum for file in written)) % MODULUS:
+        raise _wrong(snapshot, "all partitions", "as many rows were written as read, but not the same ones")
 
 
 def _wrong(snapshot: Snapshot, where: str, what: str) -> ZonalError:

@@ -18,7 +18,7 @@ from zonal.placing import Pieces
 from zonal.rows import take_rows
 from zonal.words import U64
 from zonal.worker.leaves import nan_leaves
-from zonal.worker.numbered import numbers_field, numbers_of, restored, values_of, values_schema, with_numbers
+from zonal.worker.numbered import numbers_field, numbers_of, restored, values_of, values_schema
 
 COLUMNS = "task int, piece int, rows int, payload binary, nans array<int>"
 """What travels, in Spark's words; a negative piece is a tally, and `nans` numbers the leaves that hold a NaN."""
@@ -58,8 +58,11 @@ class Form:
         return values_schema(self.schema, self.few_valued)
 
 
-def encode(data: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: Ints, form: Form) -> pa.RecordBatch:
-    """Return a record a piece, in order of their numbers; the rows in a payload are in key order."""
+def encode(numbered: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: Ints, form: Form) -> pa.RecordBatch:
+    """Return a record a piece, in order of their numbers; the rows in a payload are in key order.
+
+    Columns of few values come as dictionaries, from `with_numbers`.
+    """
     order = stable_order(words)
     placed = pieces[order]
     if (placed[1:] < placed[:-1]).any():  # rows of several partitions, each with cuts of its own
@@ -67,11 +70,10 @@ def encode(data: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: 
         placed = pieces[order]
     starts = np.flatnonzero(np.append(True, placed[1:] != placed[:-1]))
     ends = np.append(starts[1:], len(placed))
-    numbered = with_numbers(data, form.few_valued)
     taken = take_rows(numbers_of(numbered, form.few_valued), order)
     keys = [pa.array(word[order]) for word in words]
     whole = pa.Table.from_arrays([*keys, *taken.columns], schema=form.rows)
-    undefined = nan_leaves(data)  # of most tables none; then no payload needs to be looked at
+    undefined = nan_leaves(numbered)  # of most tables none; then no payload needs to be looked at
     values = values_of(numbered, form.few_valued, form.values).serialize() if form.few_valued else b""
     sink = pa.BufferOutputStream()
     places: list[_Place] = []

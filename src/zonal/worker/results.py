@@ -15,7 +15,7 @@ SCHEMA = pa.schema({"tally": pa.binary(), "written": pa.binary(), "bounds": pa.b
 
 def tally_bytes(tally: Tally) -> bytes:
     """Write a tally."""
-    return json.dumps([tally.source, tally.read, tally.live]).encode()
+    return json.dumps([tally.source, tally.read, tally.live, tally.checksum]).encode()
 
 
 def tallies(values: Sequence[bytes]) -> pa.RecordBatch:
@@ -32,7 +32,7 @@ def written(files: Sequence[Written]) -> pa.RecordBatch:
 
 def _written_bytes(file: Written) -> bytes:
     columns = [[column.path, column.size, column.values, column.nulls, column.nans] for column in file.columns]
-    return json.dumps([file.path, file.size, file.rows, file.partition, columns]).encode()
+    return json.dumps([file.path, file.size, file.rows, file.partition, file.checksum, columns]).encode()
 
 
 def _bounds_bytes(columns: Sequence[ColumnMetrics]) -> bytes:
@@ -58,8 +58,8 @@ def read_results(results: pa.Table) -> tuple[list[Tally], list[Written]]:
 
 
 def _read_written(stored: list[Any], bounds: bytes) -> Written:
-    path, size, rows, partition, columns = stored
+    path, size, rows, partition, checksum, columns = stored
     both = pa.ipc.open_stream(pa.py_buffer(bounds)).read_all()
     known = {int(name): tuple(both[name]) for name in both.column_names if name.isdigit()}
     metrics = (ColumnMetrics(*column, *known.get(at, (None, None))) for at, column in enumerate(columns))
-    return Written(path, size, rows, partition, tuple(metrics))
+    return Written(path, size, rows, partition, tuple(metrics), checksum)

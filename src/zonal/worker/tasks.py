@@ -2,17 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
+from zonal.checksums import MODULUS, row_checksum
 from zonal.placing import Pieces, Placement
 from zonal.rewrite import Reading, Tally, Writing
 from zonal.storage import Storage
 from zonal.words import U64
 from zonal.worker import results
 from zonal.worker.archives import forget_archives
+from zonal.worker.numbered import with_numbers
 from zonal.worker.payload import TALLY, Form, decode, encode, records
 from zonal.worker.reader import Reader
 from zonal.worker.splits import Share, read_split
@@ -37,21 +39,25 @@ def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
             for text in batch.column(0).to_pylist():
                 chunk = _Chunk()
                 counts: list[Tally] = []
+                checksum = 0
                 for share in read_split(text):
                     for rows in _placed(share, reader, placement, counts):
                         chunk.add(rows)
                         if chunk.size > CHUNK_BYTES:
                             yield chunk.encoded(task_of_piece, form)
+                            checksum += chunk.checksum
                             chunk = _Chunk()
                 if chunk.parts:
                     yield chunk.encoded(task_of_piece, form)
-                yield _tallies(counts, placement.tasks)
+                    checksum += chunk.checksum
+                yield _tallies(counts, checksum % MODULUS, placement.tasks)
 
     return read
 
 
 @dataclass(frozen=True, eq=False)
 class _Placed:
+    partition: int
     data: pa.Table
     words: tuple[U64, ...]
     pieces: Pieces
@@ -60,7 +66,7 @@ class _Placed:
 class _Chunk:
     def __init__(self) -> None:
         self.parts: list[_Placed] = []
-        self.size = 0
+        self.size = self.checksum = 0
 
     def add(self, part: _Placed) -> None:
         self.parts.append(part)
@@ -74,7 +80,10 @@ class _Chunk:
             data = pa.concat_tables([part.data for part in parts])
             words = tuple(np.concatenate(each) for each in zip(*(part.words for part in parts), strict=True))
             pieces = np.concatenate([part.pieces for part in parts])
-        return encode(data, words, pieces, task_of_piece, form)
+        numbered = with_numbers(data, form.few_valued)
+        partitions = np.repeat([part.partition for part in parts], [part.data.num_rows for part in parts])
+        self.checksum = row_checksum(numbered, partitions)
+        return encode(numbered, words, pieces, task_of_piece, form)
 
 
 def _placed(share: Share, reader: Reader, placement: Placement, counts: list[Tally]) -> Iterator[_Placed]:
@@ -85,12 +94,13 @@ def _placed(share: Share, reader: Reader, placement: Placement, counts: list[Tal
         live += rows.data.num_rows
         if rows.data.num_rows:
             words, pieces = placement.place(rows.data, source.partition, rows.positions, source.number)
-            yield _Placed(rows.data, words, pieces)
+            yield _Placed(source.partition, rows.data, words, pieces)
     counts.append(Tally(source.number, read, live))
 
 
-def _tallies(counts: list[Tally], tasks: int) -> pa.RecordBatch:
+def _tallies(counts: list[Tally], checksum: int, tasks: int) -> pa.RecordBatch:
     """Send tallies along with the rows: Spark delivers both exactly once, whatever it repeats."""
+    counts = [*counts[:-1], *(replace(tally, checksum=checksum) for tally in counts[-1:])]
     tasks_of = np.array([tally.source % tasks for tally in counts], np.int64)
     payloads = pa.array([results.tally_bytes(tally) for tally in counts], pa.binary())
     return records(tasks_of, np.full(len(counts), TALLY, np.int32), [0] * len(counts), payloads)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.fs
 import pyarrow.parquet as pq
 
+from zonal.checksums import MODULUS, row_checksum
 from zonal.columns import find
 from zonal.cuts import key_cuts
 from zonal.durability import flush_file
@@ -117,7 +118,7 @@ class _OpenFile:
             self._writer = pq.ParquetWriter(self._sink, self._schema, metadata_collector=self._footers, **options)
         if writing.footer:
             self._writer.add_key_value_metadata(dict(writing.footer))
-        self.rows = 0
+        self.rows = self._checksum = 0
 
     @property
     def size(self) -> int:
@@ -129,6 +130,7 @@ class _OpenFile:
             self._writer.write_table(named, row_group_size=max(rows.num_rows, 1))
         self._metrics.add(named)
         self.rows += rows.num_rows
+        self._checksum = (self._checksum + row_checksum(rows, self._partition)) % MODULUS
 
     def close(self) -> Written:
         """Finish the file, and put it on the disk: the commit that names it will be there, too."""
@@ -140,7 +142,7 @@ class _OpenFile:
         (footer,) = self._footers
         columns = self._metrics.columns(footer)
         refuse_hidden_nans(self._path, footer, columns)
-        return Written(self._path, size, self.rows, self._partition, columns)
+        return Written(self._path, size, self.rows, self._partition, columns, self._checksum)
 
     def abandon(self) -> None:
         for closed in (self._writer, self._sink):

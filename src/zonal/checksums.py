@@ -1,0 +1,191 @@
+"""A checksum of rows that doesn't depend on their order: equal before and after a rewrite, unless a value changed.
+
+Each row becomes a 64-bit number, in which every value counts with its column, and the numbers are added up. Rows that
+are lost, doubled or changed, and values that moved to another row, change the sum; a chance of 2^-64 aside, for faults
+that nobody planned: it is no protection against somebody who makes rows to fit.
+"""
+
+import itertools
+import zlib
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from zonal.files import Ints
+from zonal.words import U64, ByteWords, booleans_of, byte_words, family_of, plain_array, validity, values_of
+
+MODULUS = 2**64
+_STEP = 0x9E3779B97F4A7C15
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
+_PARTITION = np.uint64(0xE7037ED1A0B428DB)
+_NULL = np.uint64(0xD6E8FEB86659FD93)
+_LENGTH = np.uint64(0xA0761D6478BD642F)
+_BLOCK_ROWS = 8192
+"""Rows worked on at a time: their temporary arrays are small enough to be used again instead of being mapped anew."""
+_KEPT = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+_MOST_TOGETHER, _STEPS = 8, (16, 32, 64)
+"""Words of texts that are read for all rows at once, then for longer texts; what is behind the last, one by one."""
+
+
+def row_checksum(data: pa.Table | pa.RecordBatch, partition: Ints | int = 0) -> int:
+    """Return the checksum of rows, each in a partition; that of two sets of rows together is the sum, modulo 2^64.
+
+    >>> table = pa.table({"a": [1, 2, 2], "b": ["x", "y", None]})
+    >>> row_checksum(table) == row_checksum(table.take([2, 0, 1]))
+    True
+    >>> row_checksum(table) == row_checksum(table.set_column(1, "b", pa.array(["y", "x", None])))
+    False
+    """
+    total = start = 0
+    table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
+    for batch in table.to_batches(max_chunksize=_BLOCK_ROWS):
+        end = start + batch.num_rows
+        rows = np.full(batch.num_rows, _PARTITION)
+        rows *= np.uint64(partition) if isinstance(partition, int) else partition[start:end].astype(np.uint64)
+        for number, column in enumerate(batch.columns):
+            values = _values(column)
+            values *= _factor(number)
+            rows += values
+        total += int(_mixed(rows).sum(dtype=np.uint64)) + batch.num_rows
+        start = end
+    return total % MODULUS
+
+
+@lru_cache(maxsize=1024)
+def _factor(number: int) -> np.uint64:
+    """Return an odd factor for a column, or for a word of a value: which of them holds a value makes a difference."""
+    mixed = (number + 1) * _STEP % MODULUS
+    mixed = (mixed ^ mixed >> 31) * int(_MIX) % MODULUS
+    return np.uint64(mixed | 1)
+
+
+def _mixed(numbers: U64) -> U64:
+    """Spread each number over all 64 bits, in place."""
+    numbers ^= numbers >> np.uint64(32)
+    numbers *= _MIX
+    numbers ^= numbers >> np.uint64(29)
+    return numbers
+
+
+def _values(array: pa.Array) -> U64:
+    """Return a number per value, in an array that the caller may change."""
+    array = plain_array(array)
+    kind = array.type
+    if isinstance(array, pa.DictionaryArray):
+        valid = validity(array.indices)
+        indices = np.array(array.indices.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+        numbers = _values(array.dictionary)[indices] if len(array.dictionary) else np.zeros(len(array), np.uint64)
+        return _with_nulls(numbers, valid)
+    if pa.types.is_null(kind):
+        return np.full(len(array), _NULL)
+    return _with_nulls(_stored(array), validity(array))
+
+
+def _with_nulls(numbers: U64, valid: npt.NDArray[np.bool_] | None) -> U64:
+    """Give nulls a number of their own, whatever lies below them."""
+    if valid is not None:
+        numbers[~valid] = _NULL
+    return numbers
+
+
+def _stored(array: pa.Array) -> U64:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return _struct(array)
+    if pa.types.is_fixed_size_list(kind):
+        starts = (np.arange(len(array) + 1, dtype=np.int64) + array.offset) * kind.list_size
+        return _lists(starts, array.values)
+    if kind.num_fields:  # lists and maps
+        return _lists(np.array(array.offsets.to_numpy(zero_copy_only=False), np.int64), _items(array))
+    if pa.types.is_boolean(kind):
+        return booleans_of(array).astype(np.uint64)
+    if family_of(kind) == "bytes":
+        return _bytes(byte_words(array))
+    width = kind.bit_width // 8
+    if width <= 8:
+        return values_of(array, f"u{width}").astype(np.uint64)
+    parts = values_of(array, f"V{width}").view(np.uint64).reshape(len(array), width // 8)
+    return _combined([parts[:, part] for part in range(width // 8)])
+
+
+def _combined(words: list[U64]) -> U64:
+    numbers = np.zeros(len(words[0]), np.uint64)
+    for depth, word in enumerate(words):
+        numbers += word * _factor(depth)
+    return _mixed(numbers)
+
+
+def _struct(array: pa.StructArray) -> U64:
+    numbers = np.zeros(len(array), np.uint64)
+    for number in range(array.type.num_fields):
+        numbers += _values(array.field(number)) * _factor(number)
+    return _mixed(numbers)
+
+
+def _items(array: pa.Array) -> pa.Array:
+    if pa.types.is_map(array.type):
+        return pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
+    return array.values
+
+
+def _lists(offsets: npt.NDArray[np.int64], items: pa.Array) -> U64:
+    """Add up the items of each list, each with its place in the list."""
+    first, last = int(offsets[0]), int(offsets[-1])
+    numbers = _mixed(_values(items.slice(first, last - first)))
+    lengths = np.diff(offsets)
+    place = np.arange(first, last, dtype=np.int64) - np.repeat(offsets[:-1], lengths)
+    numbers *= (place.astype(np.uint64) << np.uint64(1)) | np.uint64(1)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(numbers, dtype=np.uint64)])
+    return _mixed(sums[offsets[1:] - first] - sums[offsets[:-1] - first] + lengths.astype(np.uint64) * _LENGTH)
+
+
+def _bytes(words: ByteWords) -> U64:
+    """Read eight bytes of each text at a time, as long as texts are short."""
+    first, last = int(words.offsets[0]), int(words.offsets[-1])
+    data = np.zeros((last - first) // 8 * 8 + 16, np.uint8)
+    data[: last - first] = words.data[first:last]
+    lengths = np.diff(words.offsets)
+    starts: Ints = words.offsets[:-1] - first
+    numbers = lengths.astype(np.uint64) * _LENGTH
+    longest = -(-int(lengths.max(initial=0)) // 8)
+    _add_words(numbers, data, starts, lengths, range(min(longest, _MOST_TOGETHER)))
+    for begin, end in itertools.pairwise((_MOST_TOGETHER, *_STEPS)):
+        left = np.flatnonzero(lengths > 8 * begin)
+        if not len(left):
+            return _mixed(numbers)
+        some = numbers[left]
+        _add_words(some, data, starts[left], lengths[left], range(begin, min(end, longest)))
+        numbers[left] = some
+    left = np.flatnonzero(lengths > 8 * _STEPS[-1])
+    rest, ends = (starts[left] + 8 * _STEPS[-1]).tolist(), (starts[left] + lengths[left]).tolist()
+    sums = [zlib.crc32(data[start:end].data) for start, end in zip(rest, ends, strict=True)]
+    numbers[left] += np.array(sums, np.uint64) * _factor(_STEPS[-1])
+    return _mixed(numbers)
+
+
+def _add_words(
+    numbers: U64,
+    data: npt.NDArray[np.uint8],
+    starts: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    depths: range,
+) -> None:
+    """Add some words of each text, with zeros behind its end; each is put together of two aligned ones."""
+    aligned = data.view("<u8")
+    bits = (starts.view(np.uint64) & np.uint64(7)) * np.uint64(8)
+    rest = np.uint64(63) - bits
+    at = (starts >> 3) + depths.start
+    left = lengths - 8 * depths.start
+    here = aligned.take(at, mode="clip")
+    for depth in depths:
+        at += 1
+        behind = aligned.take(at, mode="clip")
+        word = here >> bits
+        word |= (behind << rest) << np.uint64(1)
+        word &= _KEPT.take(left, mode="clip")
+        word *= _factor(depth)
+        numbers += word
+        here = behind
+        left -= 8
