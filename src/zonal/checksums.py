@@ -38,19 +38,25 @@ def row_checksum(data: pa.Table | pa.RecordBatch, partition: Ints | int = 0) -> 
     >>> row_checksum(table) == row_checksum(table.set_column(1, "b", pa.array(["y", "x", None])))
     False
     """
-    total = start = 0
     table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
-    for batch in table.to_batches(max_chunksize=_BLOCK_ROWS):
-        end = start + batch.num_rows
-        rows = np.full(batch.num_rows, _PARTITION)
-        rows *= np.uint64(partition) if isinstance(partition, int) else partition[start:end].astype(np.uint64)
-        for number, column in enumerate(batch.columns):
-            values = _values(column)
-            values *= _factor(number)
-            rows += values
-        total += int(_mixed(rows).sum(dtype=np.uint64)) + batch.num_rows
-        start = end
-    return total % MODULUS
+    rows = np.full(table.num_rows, _PARTITION)
+    rows *= np.uint64(partition) if isinstance(partition, int) else partition.astype(np.uint64)
+    for number, column in enumerate(table.columns):
+        _add_column(rows, column, _factor(number))
+    return (int(_mixed(rows).sum(dtype=np.uint64)) + len(rows)) % MODULUS
+
+
+def _add_column(rows: U64, column: pa.ChunkedArray, factor: np.uint64) -> None:
+    start = 0
+    for chunk in column.chunks:
+        whole = plain_array(chunk)
+        known = _values(whole.dictionary) if isinstance(whole, pa.DictionaryArray) else None
+        for offset in range(0, len(whole), _BLOCK_ROWS):
+            block = whole.slice(offset, _BLOCK_ROWS)
+            numbers = _values(block) if known is None else _numbered(block, known)
+            numbers *= factor
+            rows[start : start + len(block)] += numbers
+            start += len(block)
 
 
 @lru_cache(maxsize=1024)
@@ -74,13 +80,18 @@ def _values(array: pa.Array) -> U64:
     array = plain_array(array)
     kind = array.type
     if isinstance(array, pa.DictionaryArray):
-        valid = validity(array.indices)
-        indices = np.array(array.indices.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-        numbers = _values(array.dictionary)[indices] if len(array.dictionary) else np.zeros(len(array), np.uint64)
-        return _with_nulls(numbers, valid)
+        return _numbered(array, _values(array.dictionary))
     if pa.types.is_null(kind):
         return np.full(len(array), _NULL)
     return _with_nulls(_stored(array), validity(array))
+
+
+def _numbered(array: pa.DictionaryArray, known: U64) -> U64:
+    """Return a number per value of a dictionary array, given those of the dictionary."""
+    if not len(known):
+        return np.full(len(array), _NULL)
+    indices = array.indices if not array.indices.null_count else array.indices.fill_null(0)
+    return _with_nulls(known[indices.to_numpy()], validity(array.indices))
 
 
 def _with_nulls(numbers: U64, valid: npt.NDArray[np.bool_] | None) -> U64:
