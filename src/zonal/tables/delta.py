@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.fs
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.files import UNKNOWN, Bounds, Commit, Files, Ints, LazyBounds, Physical, Snapshot
+from zonal.files import UNKNOWN, Commit, Files, Ints, LazyBounds, Physical, Snapshot
 from zonal.layout import Layout
 from zonal.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.storage import Storage
@@ -20,8 +20,8 @@ from zonal.tables.deltacommit import Replacement, commit, log_folder
 from zonal.tables.deltalog import Log, Metadata, Protocol, State, named_in, replay
 from zonal.tables.deltascan import Columns, deletion_vector
 from zonal.tables.deltaschema import Leaf, read_schema
-from zonal.tables.deltastats import Counts, Stats, bounds, cast_or_null, counts, several_bounds, timestamps
-from zonal.tables.deltavalues import constants, escaped_bytes
+from zonal.tables.deltastats import Stats, bounds, counts, several_bounds
+from zonal.tables.deltavalues import constants, partition_bounds
 from zonal.tables.hivefolders import HIVE_NULL, hive_folders
 from zonal.tables.table import Sending, recorded_layout, unheard
 
@@ -169,7 +169,7 @@ class DeltaTable:
             return ()
         _, first = np.unique(snapshot.files.partition, return_index=True)
         _, files = self._chosen(snapshot, first)
-        return tuple(hive_folders({name: file.values.get(name) for name in names}) or "" for file in files)
+        return tuple(hive_folders({name: file.values.get(name) for name in names}, empty="") or "" for file in files)
 
     def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one new version of the log and return it; see `Rewritable`."""
@@ -327,7 +327,7 @@ def _files(adds: Sequence[Adds], leaves: Sequence[Leaf], partitioning: Sequence[
         ),
         partition_bounds=LazyBounds(
             {
-                name: partial(_partition_bounds, texts, by_name[name].type, totals)
+                name: partial(partition_bounds, texts, by_name[name].type, totals)
                 for name, texts in zip(partitioning, keys, strict=True)
             }
         ),
@@ -356,11 +356,17 @@ def _parsed(source: Adds) -> pa.Array | None:
 
 
 def _partition_texts(rows: Sequence[pa.Table], leaf: Leaf) -> pa.DictionaryArray:
-    """Return each file's value of a partition column, as written; an empty text is null for every type."""
+    """Return each file's value of a partition column, as written.
+
+    An empty text is null for every type. Some readers don't take it for that among texts, so there it is kept apart:
+    rows of one never go to files of the other.
+    """
     chunks = [chunk for part in rows for chunk in part["values"].chunks]
     found = [pc.map_lookup(chunk, leaf.steps[-1], "last") for chunk in chunks]
     texts = pa.concat_arrays([pa.nulls(0, pa.string()), *found])
-    return pc.dictionary_encode(pc.if_else(pc.equal(texts, ""), None, texts))
+    return pc.dictionary_encode(
+        texts if pa.types.is_string(leaf.type) else pc.if_else(pc.equal(texts, ""), None, texts)
+    )
 
 
 def _partitions(names: Sequence[str], keys: Sequence[pa.DictionaryArray], count: int) -> tuple[Ints, tuple[str, ...]]:
@@ -380,28 +386,5 @@ def _partitions(names: Sequence[str], keys: Sequence[pa.DictionaryArray], count:
 
 def _label(text: str | None) -> str:
     """Write a value so that labels of different partitions differ: `/`, `=`, `%` and control characters escaped."""
-    return HIVE_NULL if text is None else re.sub(r"[\x00-\x1f\x7f%/=]", lambda found: f"%{ord(found[0]):02X}", text)
-
-
-def _partition_bounds(key: pa.DictionaryArray, kind: pa.DataType, totals: Counts) -> Bounds:
-    """Give every file its partition value as both bounds; a value that can't be read is unknown, but not null."""
-    texts = key.dictionary.cast(pa.large_string())
-    lower, upper = (_partition_values(texts, kind, side) for side in (-1, 1))
-    nans = np.zeros(len(key), np.int64)
-    if pa.types.is_floating(kind):
-        undefined = pc.is_nan(lower).take(key.indices)
-        nans = np.where(pc.fill_null(undefined, False).to_numpy(zero_copy_only=False), totals.rows, 0)
-        lower = upper = pc.if_else(pc.is_nan(lower), None, lower)
-    nulls = np.where(pc.is_null(key.indices).to_numpy(zero_copy_only=False), totals.rows, 0)
-    return Bounds(lower.take(key.indices), upper.take(key.indices), nulls, nans)
-
-
-def _partition_values(texts: pa.Array, kind: pa.DataType, side: int) -> pa.Array:
-    """Read values in the forms of "Partition Value Serialization"."""
-    if pa.types.is_string(kind):
-        return texts.cast(pa.large_binary())
-    if pa.types.is_timestamp(kind):
-        return timestamps(texts, kind, side)
-    if pa.types.is_binary(kind):
-        return pa.array([escaped_bytes(text) for text in texts.to_pylist()], kind)
-    return cast_or_null(texts, kind)
+    special = rf"[\x00-\x1f\x7f%/=]|^_(?={HIVE_NULL[1:]}$)"
+    return HIVE_NULL if text is None else re.sub(special, lambda found: f"%{ord(found[0]):02X}", text)

@@ -5,10 +5,14 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zonal.errors import TableError, quoted
+from zonal.files import Bounds
 from zonal.tables.deltaadds import Live
+from zonal.tables.deltastats import Counts, cast_or_null, timestamps
 
 
 def constants(file: Live, fields: Sequence[pa.Field]) -> dict[str, pa.Scalar]:
@@ -112,3 +116,29 @@ def _float_text(number: float) -> str:
     if math.isinf(number):
         return "Infinity" if number > 0 else "-Infinity"
     return "NaN" if math.isnan(number) else repr(number)
+
+
+def partition_bounds(key: pa.DictionaryArray, kind: pa.DataType, totals: Counts) -> Bounds:
+    """Give every file its partition value as both bounds; a value that can't be read is unknown, an empty one null."""
+    plain = key.dictionary_decode()
+    key = pc.dictionary_encode(pc.if_else(pc.equal(plain, ""), None, plain))
+    texts = key.dictionary.cast(pa.large_string())
+    lower, upper = (_partition_values(texts, kind, side) for side in (-1, 1))
+    nans = np.zeros(len(key), np.int64)
+    if pa.types.is_floating(kind):
+        undefined = pc.is_nan(lower).take(key.indices)
+        nans = np.where(pc.fill_null(undefined, False).to_numpy(zero_copy_only=False), totals.rows, 0)
+        lower = upper = pc.if_else(pc.is_nan(lower), None, lower)
+    nulls = np.where(pc.is_null(key.indices).to_numpy(zero_copy_only=False), totals.rows, 0)
+    return Bounds(lower.take(key.indices), upper.take(key.indices), nulls, nans)
+
+
+def _partition_values(texts: pa.Array, kind: pa.DataType, side: int) -> pa.Array:
+    """Read values in the forms of "Partition Value Serialization"."""
+    if pa.types.is_string(kind):
+        return texts.cast(pa.large_binary())
+    if pa.types.is_timestamp(kind):
+        return timestamps(texts, kind, side)
+    if pa.types.is_binary(kind):
+        return pa.array([escaped_bytes(text) for text in texts.to_pylist()], kind)
+    return cast_or_null(texts, kind)

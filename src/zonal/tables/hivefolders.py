@@ -6,19 +6,20 @@ from collections.abc import Mapping
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 LONGEST_NAME = 255
 """Bytes of a name that every file system takes."""
-_SPECIAL = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
-"""What Spark escapes (`ExternalCatalogUtils`)."""
+_SPECIAL = re.compile(rf"""[\x00-\x1f"#%'*/:=?\\\x7f{{\[\]^]|^_(?={HIVE_NULL[1:]}$)""")
+"""What Spark escapes (`ExternalCatalogUtils`), and the first character of a text that would be read as null."""
 
 
-def hive_folders(values: Mapping[str, str | None]) -> str | None:
+def hive_folders(values: Mapping[str, str | None], *, empty: str = HIVE_NULL) -> str | None:
     """Return the folders of a partition, `key=value/key=value`; None if a name is too long for a file system.
 
-    A null and an empty text, which would be no name, are Hive's word for null.
+    An empty text is null for Hive; with another `empty` it is that.
 
     >>> hive_folders({"region": "eu/west 1", "day": None})
     'region=eu%2Fwest 1/day=__HIVE_DEFAULT_PARTITION__'
     """
-    names = [f"{_escaped(key)}={_escaped(value) if value else HIVE_NULL}" for key, value in values.items()]
+    texts = {key: HIVE_NULL if value is None else _escaped(value) or empty for key, value in values.items()}
+    names = [f"{_escaped(key)}={text}" for key, text in texts.items()]
     return None if any(len(name.encode()) > LONGEST_NAME for name in names) else "/".join(names)
 
 
