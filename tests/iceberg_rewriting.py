@@ -10,7 +10,6 @@ import struct
 import zlib
 from itertools import count
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -158,9 +157,6 @@ def positions_in(blob: bytes) -> list[int]:
 class Writer(Handmade):
     """Another engine: its commits build on the newest version, and the catalog knows them."""
 
-    alive: ClassVar[list["Writer"]] = []
-    """Files are named after the writer's identity, which must not be taken again."""
-
     def __init__(self, catalog: SqlCatalog, name: str = "db.t", *, format_version: int | None = None) -> None:
         self.catalog, self.identifier = catalog, name
         table = catalog.load_table(name)
@@ -170,7 +166,6 @@ class Writer(Handmade):
         self.table = catalog.load_table(name)
         self.metadata["format-version"] = version
         self.rows = 0
-        self.alive.append(self)
 
     def add_manifest(self, files: list[DataFile], **options) -> str:
         path = super().add_manifest(files, **options)

@@ -7,6 +7,7 @@ metadata JSON itself, with the Avro writer of PyIceberg.
 import itertools
 import json
 import struct
+import uuid
 from pathlib import Path
 
 from pyiceberg.avro.file import AvroOutputFile
@@ -52,7 +53,7 @@ class Handmade:
         self.folder = Path(table.location().removeprefix("file://")) / "metadata"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.manifests = list(table.current_snapshot().manifests(table.io)) if table.current_snapshot() else []
-        self.numbers = itertools.count(1)
+        self.numbers, self.own = itertools.count(1), uuid.uuid4()
         self.sequence = self.metadata.get("last-sequence-number", 0)
 
     def retype(self, **types) -> None:
@@ -84,7 +85,7 @@ class Handmade:
 
     def add_manifest(self, files: list[DataFile], *, spec_id: int = 0, status=ManifestEntryStatus.ADDED) -> str:
         """Write a manifest for the next commit; entries inherit its sequence number and snapshot."""
-        path = self.folder / f"hand-{next(self.numbers)}-{id(self)}.avro"
+        path = self.folder / f"hand-{next(self.numbers)}-{self.own}.avro"
         content = ManifestContent.DATA if files[0].content == DataFileContent.DATA else ManifestContent.DELETES
         partition = self.table.specs()[spec_id].partition_type(self.table.schema())
         snapshot_id = self.snapshot_id if self.version == 1 else None  # required in version 1, inherited later
@@ -124,7 +125,7 @@ class Handmade:
 
     def commit(self, **summary: str) -> str:
         """Make a snapshot of all manifests, and return the path of the table's new metadata file."""
-        path = self.folder / f"snap-{self.snapshot_id}-{id(self)}.avro"
+        path = self.folder / f"snap-{self.snapshot_id}-{self.own}.avro"
         padded = []
         for manifest in self.manifests:
             manifest._data = [*manifest._data, *[None] * (16 - len(manifest._data))]
@@ -137,7 +138,7 @@ class Handmade:
         ) as writer:
             writer.write_block(padded)
         self._add_snapshot(str(path), summary)
-        target = self.folder / f"{self.sequence:05d}-{id(self)}.metadata.json"
+        target = self.folder / f"{self.sequence:05d}-{self.own}.metadata.json"
         target.write_text(json.dumps(self.metadata))
         return str(target)
 
