@@ -8,7 +8,7 @@ BROWSER := $(VENV)/.browser
 INTEROP := .venv-interop
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench interop browser clean
+.PHONY: help setup demo test simulate check format bench interop browser clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -35,6 +35,11 @@ demo: setup ## make telemetry tables, and tell their whole story: clustered, spo
 
 test: setup ## run the tests, two modules at a time
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+SEEDS ?= 0:100
+KINDS ?=
+simulate: setup ## run schedules of faults and other writers: SEEDS=0:100 KINDS=delta,into; V=1 prints all events
+	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) --kinds "$(KINDS)" $(if $(V),--verbose)
 
 check: setup ## lint, types and the direction of imports
 	$(BIN)/ruff check .

@@ -1,0 +1,8 @@
+"""Default schedules: copies of tables among faults and other writers."""
+
+from simulation.default import hold, schedules
+
+
+@schedules("into")
+def test_a_schedule_leaves_tables_whole_and_messages_true(kind, seed):
+    hold(kind, seed)

@@ -1,0 +1,93 @@
+"""The simulator itself: schedules replay exactly, leave nothing behind, and notice faults that are put into zonal."""
+
+import errno
+import os
+import pathlib
+import random
+import secrets
+import tempfile
+import time
+import uuid
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import PyArrowFile
+from pyiceberg.utils.concurrent import ExecutorFactory
+
+import zonal.errors
+import zonal.tables.deltacommit
+import zonal.tables.deltalog
+import zonal.verbs.rewriting
+from simulation.events import WRITTEN, Crash, Thing
+from simulation.running import LEDGERS, run_schedule
+from zonal.storage import Storage
+
+
+@pytest.mark.parametrize("kind", LEDGERS)
+def test_the_same_seed_gives_the_same_events_and_the_same_end(kind):
+    first, second = run_schedule(kind, 4), run_schedule(kind, 4)
+    assert first.events == second.events
+    assert (first.told, first.violations) == (second.told, second.violations)
+
+
+def test_another_seed_gives_other_events():
+    assert run_schedule("delta", 4).events != run_schedule("delta", 5).events
+
+
+def test_after_a_crash_nothing_stays_replaced_and_no_file_stays(tmp_path, monkeypatch):
+    def what_is_replaced():
+        return [
+            os.link, os.fsync, os.stat, os.open, pathlib.Path.open, pathlib.Path.exists, uuid.uuid4, secrets.token_hex,
+            time.time, time.sleep, SqlCatalog.load_table, SqlCatalog.commit_table, PyArrowFile.open, Storage.locate,
+            ExecutorFactory.get_or_create, zonal.tables.deltalog.ThreadPoolExecutor, zonal.verbs.rewriting.datetime,
+        ]  # fmt: skip
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before, state = what_is_replaced(), random.getstate()
+    verdict = run_schedule("delta", 0, things=lambda *_: [Thing("link", 1, "crash", error=Crash)])
+    assert verdict.outcome == "crash"
+    assert not verdict.violations
+    assert what_is_replaced() == before
+    assert "__len__" in vars(PyArrowFile)
+    assert random.getstate() == state
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_that_come_back_are_noticed(monkeypatch):
+    """Without the check for conflicts, rows that another writer deletes meanwhile come back."""
+    monkeypatch.setattr(zonal.tables.deltacommit, "still_live", lambda replacement, _: list(replacement.removed))
+    verdict = run_schedule(
+        "delta", 0, things=lambda _, ledger, __: [Thing(WRITTEN, 1, "delete", meanwhile=lambda: ledger.act("delete"))]
+    )
+    assert verdict.categories == {"rows"}, verdict.told
+
+
+def test_files_that_are_removed_though_they_are_the_tables_are_noticed(monkeypatch):
+    sweep = zonal.verbs.rewriting.sweep
+    monkeypatch.setattr(zonal.verbs.rewriting, "sweep", lambda writing, _: sweep(writing, ()))
+    assert run_schedule("iceberg2", 0, things=lambda *_: []).categories == {"removed-live"}
+
+
+def test_a_raw_error_is_noticed():
+    def error():
+        return OSError(errno.EIO, "on purpose")
+
+    def fail(*_):
+        return [Thing("list", 1, "EIO", error=error)]
+
+    assert not run_schedule("delta", 0, things=fail).violations, "reading the log turns it into a TableError"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zonal.tables.deltalog, "OSError", ZeroDivisionError, raising=False)
+        assert run_schedule("delta", 0, things=fail).categories == {"raw-OSError-in-deltalog"}
+
+
+def test_an_untrue_message_is_noticed(monkeypatch):
+    """The commit is made, and the message says that it isn't."""
+
+    def late(*given):
+        real(*given)
+        raise zonal.errors.TableError("Nothing was committed.")
+
+    real = zonal.tables.deltacommit.put_if_absent
+    monkeypatch.setattr(zonal.tables.deltacommit, "put_if_absent", late)
+    assert "untrue-nothing" in run_schedule("delta", 0, things=lambda *_: []).categories

@@ -1,0 +1,147 @@
+"""The verbs that write, each with what a seed draws for it and what must hold after it; a new one is a new entry."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from cluster_tables import Delta, Home, Iceberg, Parquet, parts_of, telemetry
+from local_runner import run_here
+from simulation.events import CLEANING, World
+from simulation.ledgers import Ledger
+from zonal.errors import CommitUnknownError, ZonalError
+from zonal.verbs.cluster import cluster
+from zonal.verbs.rewriting import Runner
+
+Asked = dict[str, Any]
+"""The options of a verb."""
+IN_PLACE = ("delta", "delta-dv", "iceberg1", "iceberg2", "iceberg3")
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb that writes."""
+
+    kinds: tuple[str, ...]
+    """Of schedules that it is in."""
+    draw: Callable[[Random, Ledger], Asked]
+    run: Callable[[Ledger, Asked, Runner], Any]
+    check: Callable[[Ledger, World, Asked, BaseException | None], Iterator[str]]
+    """Yield what is wrong after it, beyond what holds for every table; it may run verbs, without faults."""
+    committed: Callable[[Ledger, Asked], None] = lambda _, __: None
+    """Tell the ledger what a commit of the verb does to the rows."""
+    writes_source: bool = True
+    """Whether it may write to the table itself."""
+
+
+# --- cluster in place ------------------------------------------------------------------------------------------------
+
+
+def _layout(rng: Random) -> Asked:
+    return {
+        "by": rng.choice([["x", "y"], ["x"], ["s", "y"], ["y", "id"]]),
+        "layout": rng.choice(["zorder", "hilbert", "linear"]),
+        "target_file_size": rng.choice([2000, 4000, 20_000]),
+    }
+
+
+def _clustering(rng: Random, _: Ledger) -> Asked:
+    more = {
+        "where": ["id < 120", "x >= 300", "p = 'a'"],
+        "full": [True],
+        "commit_every": [3000, 8000, 8000, 20_000],
+        "max_bytes": [20_000, 60_000],
+    }
+    return _layout(rng) | {name: rng.choice(values) for name, values in more.items() if rng.random() < 0.25}
+
+
+def _cluster(ledger: Ledger, asked: Asked, runner: Runner) -> Any:
+    return cluster(ledger.table.name, runner=runner, **ledger.table.options, **asked)
+
+
+def _again(ledger: Ledger, world: World, asked: Asked, _: BaseException | None) -> Iterator[str]:  # noqa: ARG001
+    """A second run clusters the table, and a third one finds nothing to do."""
+    plain = {"layout": asked["layout"], "target_file_size": asked["target_file_size"], "by": ledger.known(asked["by"])}
+    try:
+        _cluster(ledger, plain, run_here)
+        third = _cluster(ledger, plain, run_here)
+    except Exception as problem:
+        yield f"second-run: {type(problem).__name__}: {problem}"
+        return
+    if third.versions:
+        yield f"third-run: there is still something to do, and versions {third.versions} were made"
+    if wrong := ledger.wrong():
+        yield f"rows: after a second run {wrong}"
+
+
+# --- cluster --into --------------------------------------------------------------------------------------------------
+
+
+def _copying(rng: Random, ledger: Ledger) -> Asked:
+    copy = rng.choice([Delta, Parquet, Iceberg])(ledger.folder, "copy")
+    ledger.copy = copy
+    # A copy can't take over more than one way to partition.
+    ledger.ACTS = (*(act for act in ledger.ACTS if act != "evolve"), "squat", "squat")
+    ledger.squat = lambda: _squat(ledger, copy)
+    return _layout(rng) | {"into": copy.name} | (copy.options or ledger.table.options)
+
+
+def _squat(ledger: Ledger, copy: Home) -> None:
+    """Another writer makes something where the copy shall be."""
+    if not _is_there(copy):
+        ledger.squatted = telemetry(3, 3)
+        copy.make(parts_of(ledger.squatted, 1))
+
+
+def _copy(ledger: Ledger, asked: Asked, runner: Runner) -> Any:
+    return cluster(ledger.table.name, runner=runner, **asked)
+
+
+def _is_there(copy: Home) -> bool:
+    if isinstance(copy, Iceberg):
+        return copy.catalog.table_exists(f"db.{copy.table_name}")
+    return (copy.root / "_delta_log" / f"{0:020d}.json").exists() if isinstance(copy, Delta) else copy.root.exists()
+
+
+def _whole(ledger: Ledger, world: World, asked: Asked, error: BaseException | None) -> Iterator[str]:
+    """A copy is whole or not there; where it isn't, a second attempt makes it."""
+    copy, squatted = ledger.copy, getattr(ledger, "squatted", None)
+    if squatted is not None:
+        if sorted(copy.rows()["id"].to_pylist()) != sorted(squatted["id"].to_pylist()):
+            yield "copy-over-others: what another writer made there isn't as it was"
+        return
+    if error is not None and world.commits and ("nother writer made" in str(error) or "somebody else" in str(error)):
+        yield f"untrue-other-writer: {error}"
+    if not _is_there(copy):
+        if error is None and not world.dead:
+            yield "copy-lost: the copy isn't there"
+        since = len(ledger.past) - 1
+        try:
+            _copy(ledger, asked | {"by": ledger.known(asked["by"])}, run_here)
+        except ZonalError as problem:
+            yield f"copy-again{_excuse(world, error)}: {problem}"
+            return
+    else:
+        since = 0
+    try:
+        wrong = ledger.wrong_copy(copy.rows(), since)
+    except Exception as problem:
+        wrong = f"{type(problem).__name__}: {problem}"
+    if wrong:
+        swept = any(path.endswith(".parquet") for path in world.removed)
+        yield f"{'harmed-copied' if world.harmed else 'copy-swept' if swept else 'copy-torn'}: {wrong}"
+
+
+def _excuse(world: World, error: BaseException | None) -> str:
+    """Say why something may be left of a copy that isn't there."""
+    if world.dead:
+        return "-after-crash"
+    if isinstance(error, CommitUnknownError):
+        return "-after-unknown"
+    return "-after-outage" if world.failed_at(CLEANING) else ""
+
+
+VERBS = {
+    "cluster": Verb(IN_PLACE, _clustering, _cluster, _again),
+    "cluster --into": Verb(("into",), _copying, _copy, _whole, writes_source=False),
+}
