@@ -14,6 +14,7 @@ _NOTHING = re.compile(r"nothing (was|is|has been) (committed|written)|(table|it)
 _COUNTED = re.compile(r"(\d[\d,]*|no) commits? (?:is|are|was|were) (?:done|made)", re.IGNORECASE)
 _FORGETTING = {"recreate", "recreate_on_files", "expire", "clean_log"}
 """Acts after which the table doesn't know any more what it had."""
+_MIXED = ("rows", "missing-file", "wrong-size", "unreadable")
 
 
 def violations(verb: Verb, ledger: Ledger, world: World, asked: Asked, error: BaseException | None) -> Iterator[str]:
@@ -46,6 +47,8 @@ def told(world: World, error: BaseException | None) -> Iterator[str]:
             yield f"untrue-count: {done} commits are in the table, and the message is {text!r}"
     elif _NOTHING.search(text) and done:
         yield f"untrue-nothing: {done} commits are in the table, and the message is {text!r}"
+    if "hard links" in text:
+        yield f"untrue-hint: no schedule is on a file system without hard links, and the message is {text!r}"
     if isinstance(error, CommitUnknownError) and not _is_unknowable(world):
         yield f"groundless-unknown: {text}"
 
@@ -98,10 +101,16 @@ def table(ledger: Ledger, world: World) -> Iterator[str]:
             found = [f"rows: {wrong}"] if wrong and world.strange is None else []
         except Exception as problem:
             found = [f"unreadable: {type(problem).__name__}: {problem}"]
-    if found and (made := [number for number, thing in world.fired if "recreate" in thing.name]):
-        what = "recreated-window" if _is_in_window(world, made) else "recreated-mixed"
-        found = [f"{what}: {text}" for text in found] if max([0, *world.commits]) >= min(made) else found
-    yield from found
+    yield from (_recreated(text, world) for text in found)
+
+
+def _recreated(text: str, world: World) -> str:
+    """Say where a commit to a Delta table that was dropped and made anew explains what is wrong."""
+    made = [number for number, thing in world.fired if "recreate" in thing.name]
+    links = [number for number in world.commits if world.events[number - 1].kind == "link"]
+    if not made or max([0, *links]) < min(made) or not text.startswith(_MIXED):
+        return text
+    return f"{'recreated-window' if _is_in_window(world, made, links) else 'recreated-mixed'}: {text}"
 
 
 def _files(ledger: Ledger, world: World) -> Iterator[str]:
@@ -124,12 +133,11 @@ def _files(ledger: Ledger, world: World) -> Iterator[str]:
             yield f"wrong-size: {world.relative(path)} has {size} bytes instead of {live[path]}"
 
 
-def _is_in_window(world: World, made: list[int]) -> bool:
+def _is_in_window(world: World, made: list[int], links: list[int]) -> bool:
     """Tell whether a Delta table was made anew between the last look at its log and the link of a commit.
 
     The number of a version is all that a writer can ask for, so that no Delta writer can close this window.
     """
-    links = [number for number in world.commits if world.events[number - 1].kind == "link"]
     return any(
         number <= link and not any(_looks(event, world.events[link - 1]) for event in world.events[number - 1 : link])
         for number in made

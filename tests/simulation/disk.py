@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs
-from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
@@ -53,7 +53,7 @@ def _passed(world: World, kind: str, path: object, call: Callable[[], Any], *, n
         world.created.append(place)
 
     def noting() -> Any:
-        gone = world.note_removal(place) if kind in REMOVING else []
+        gone = world.going(place) if kind in REMOVING else []
         result = call()
         world.removed += gone
         return result
@@ -284,5 +284,5 @@ def _hear_iceberg(stack: ExitStack, world: World) -> None:
         hear(SqlCatalog, name, kind, getattr(SqlCatalog, name), _table_named)
 
 
-def _table_named(_: Catalog | MetastoreCatalog, about: Any = "", *__: object) -> str:
+def _table_named(_: Catalog, about: Any = "", *__: object) -> str:
     return about if isinstance(about, str) else ".".join(about if isinstance(about, tuple) else about.name())

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,8 @@ class World:
         self.removed: list[str] = []
         self.harmed: set[str] = set()
         """New files that were lost or torn before their commit."""
+        self.losing = False
+        """Whether the next result of a worker is lost."""
         self.requests: list[int] = []
         """Numbers of the events that asked for a commit …"""
         self.commits: list[int] = []
@@ -173,6 +175,10 @@ class World:
                 self.listening = True
         return result
 
+    def lose_result(self) -> None:
+        """Lose the result of a worker that is on its way."""
+        self.losing = True
+
     def _tell(self, what: str) -> None:
         if self.verbose:
             print(f"       >>> {what}")
@@ -193,11 +199,7 @@ class World:
         numbers = {*self.refused, *(number for number, _ in self.faults)}
         return any(self.events[number - 1].kind in kinds for number in numbers)
 
-    def since(self, number: int) -> Sequence[Event]:
-        """Return the events from one on."""
-        return self.events[number - 1 :]
-
-    def note_removal(self, path: str) -> list[str]:
+    def going(self, path: str) -> list[str]:
         """Return the files that go when a file or folder does."""
         path = local(path)
         if os.path.isdir(path):

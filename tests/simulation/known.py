@@ -20,6 +20,7 @@ KNOWN: dict[str, str] = {
     "stale-layout": "Iceberg: a layout is recorded of a column that was renamed or dropped meanwhile",
     "untrue-nothing": "commit_every: nothing is said to be committed after some commits",
     "untrue-count": "commit_every: commits of other parts aren't counted",
+    "untrue-hint": "Delta: where an entry of the log can't be written, hard links are said to be missing",
     "raw-KeyError-in-rewriting": "a key column is renamed or dropped meanwhile",
     "raw-RuntimeError-in-writer": "closing the writer hides why writing failed",
     "raw-OSError-in-writer": "an error of the storage while writing",

@@ -7,7 +7,7 @@ from random import Random
 
 import pyarrow as pa
 
-from cluster_tables import Home, telemetry
+from cluster_tables import Delta, Home, Iceberg, telemetry
 from local_runner import run_here
 from zonal.verbs.cluster import cluster
 
@@ -32,6 +32,10 @@ class Ledger:
         self.done: list[str] = []
         self.past: list[tuple[dict[int, tuple], dict[str, str]]] = []
         """Rows and names after each act."""
+        self.copy: Home | None = None
+        """Where a verb makes a copy of the table."""
+        self.squatted: pa.Table | None = None
+        """What another writer made there."""
 
     # --- acts ---
 
@@ -94,6 +98,12 @@ class Ledger:
         by = self.known(self.rng.choice([["x", "y"], ["y"]]))
         cluster(self.table.name, by=by, target_file_size=4000, runner=run_here, **self.table.options)
 
+    def squat(self) -> None:
+        """Make another table where the copy shall be."""
+        if not is_there(self.copy):
+            self.squatted = telemetry(3, 3)
+            self.copy.make([self.squatted])
+
     # --- what is asked afterwards ---
 
     def known(self, columns: Iterable[str]) -> list[str]:
@@ -128,6 +138,13 @@ class Ledger:
         """Compare a copy with all that the table was since its read began; None where it equals one of them."""
         differences = [difference(found, rows, names) for rows, names in self.past[since:]]
         return None if None in differences else differences[-1]
+
+
+def is_there(copy: Home) -> bool:
+    """Tell whether a table exists for its readers."""
+    if isinstance(copy, Iceberg):
+        return copy.catalog.table_exists(f"db.{copy.table_name}")
+    return (copy.root / "_delta_log" / f"{0:020d}.json").exists() if isinstance(copy, Delta) else copy.root.exists()
 
 
 def difference(found: pa.Table, rows: dict[int, tuple], names: dict[str, str]) -> str | None:

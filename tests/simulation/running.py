@@ -102,9 +102,10 @@ def _run(kind: str, seed: int, folder: Path, world: World, things: Drawing | Non
 
 def _perform(verb: Verb, ledger: Ledger, asked: Asked, world: World) -> BaseException | None:
     def runner(*given):
-        result = run_here(*given)
+        tallies, written = run_here(*given)
         world.event(WRITTEN, "", lambda: None)
-        return result
+        lost, world.losing = world.losing, False
+        return tallies, written[1:] if lost else written
 
     with heard(world), _listening(world):
         try:
@@ -127,7 +128,11 @@ def _listening(world: World) -> Iterator[None]:
 
 def _stale(verb: Verb, ledger: Ledger) -> Iterator[str]:
     """A commit records a layout of columns that the table has at this moment."""
-    if verb.writes_source:
+    if not verb.writes_source:
+        return
+    try:
         recorded, known = ledger.recorded_columns()
-        if gone := [name for name in recorded if name not in known]:
-            yield f"stale-layout: a commit recorded {recorded}, and the table has no {gone}"
+    except Exception:  # a table that is broken is found to be so afterwards
+        return
+    if gone := [name for name in recorded if name not in known]:
+        yield f"stale-layout: a commit recorded {recorded}, and the table has no {gone}"

@@ -30,6 +30,13 @@ MOST = {
     "open": 3, "fsync": 4, "rm": 3, "rmdir": 2, "io.delete": 3, "move": 1,
 }  # fmt: skip
 """How many events of a kind runs usually have; 6 where nothing is said."""
+CONFLICTS = ("overwrite", "delete", "mark", "positions")
+"""Acts that change files which a rewrite replaces."""
+_SHARES = {
+    "another writer": 36, "fault": 16, "lost answer": 13, "crash": 10, "harm": 8, "clock": 5, "recreate": 5, "busy": 4,
+    "lost result": 3,
+}  # fmt: skip
+"""How often what happens, of a hundred."""
 JUMPS = (-(10**9), -86_400, -60, 3600, 10**9)
 """Seconds by which a clock is set."""
 
@@ -42,23 +49,34 @@ def drawn(rng: Random, ledger: Ledger, world: World, *, catalog: bool) -> list[T
 def _one(rng: Random, ledger: Ledger, world: World, catalog: bool) -> Iterator[Thing]:
     kind = rng.choice(CATALOG if catalog else STORAGE)
     count = 1 + int(rng.random() ** 2 * MOST.get(kind, 6))
-    roll = rng.random()
-    if roll < 0.42:
-        act = rng.choice(ledger.ACTS)
-        yield Thing(kind, count, f"another writer: {act}", meanwhile=partial(ledger.act, act))
-    elif roll < 0.54:
+    (sort,) = rng.choices(list(_SHARES), weights=list(_SHARES.values()))
+    if sort == "another writer":
+        yield _act(kind, count, ledger, rng.choice(ledger.ACTS))
+    elif sort == "crash":
         after = rng.random() < 0.5
         yield Thing(kind, count, f"crash {_when(after)}", error=Crash, after=after)
-    elif roll < 0.60:
+    elif sort == "clock":
         seconds = rng.choice(JUMPS)
         yield Thing(kind, count, f"the clock is set by {seconds} s", meanwhile=partial(_set, world, seconds))
-    elif roll < 0.70:
+    elif sort == "harm":
         yield _harm(rng, ledger, world)
-    elif roll < 0.82:
+    elif sort == "lost result":
+        yield Thing(WRITTEN, rng.choice([1, 2]), "a worker's result is lost", meanwhile=world.lose_result)
+    elif sort == "busy":
+        first, act = rng.choice([1, 2]), rng.choice([act for act in ledger.ACTS if act in CONFLICTS])
+        yield from (_act(WRITTEN, first + number, ledger, act) for number in range(8))
+    elif sort == "lost answer":
         creating = "squat" in ledger.ACTS
         yield _lost_answer(rng, ledger, creating=creating) if catalog else _lost_link(rng, ledger)
+    elif sort == "recreate":
+        act = rng.choice([act for act in ledger.ACTS if "recreate" in act] or ["append"])
+        yield _act(rng.choice(["load", "commit"] if catalog else ["open", "fsync", "link"]), 1, ledger, act)
     else:
         yield _fault(rng, kind, count)
+
+
+def _act(kind: str, count: int, ledger: Ledger, act: str) -> Thing:
+    return Thing(kind, count, f"another writer: {act}", meanwhile=partial(ledger.act, act))
 
 
 def _when(after: bool) -> str:
@@ -76,6 +94,8 @@ _FAILURES: list[Callable[[], Exception]] = [
     partial(OperationalError, "UPDATE", {}, Exception("disk I/O error")),
 ]
 """Of a catalog; the first one can't come from a load."""
+_EXPIRED = ("append", "expire")
+"""What makes a table forget the snapshot of a commit, and keep its files."""
 
 
 # --- faults ----------------------------------------------------------------------------------------------------------
@@ -96,15 +116,15 @@ def _fault(rng: Random, kind: str, count: int) -> Thing:
 
 def _lost_answer(rng: Random, ledger: Ledger, *, creating: bool) -> Thing:
     """Let the catalog commit, and the client hear of a failure: its repeated request met its own commit."""
-    error = rng.choice([*_FAILURES, partial(TableAlreadyExistsError, "on purpose")] if creating else _FAILURES)
-    then = rng.choice([None, None, ("append", "expire"), ("expire",), ("append",)])
-    if then is not None and not {*then} <= {*ledger.ACTS}:
-        then = None
-    outage = Outage(("load",), rng.choice([0, 1, 1, 2]), partial(ConnectionResetError, "the catalog restarts"))
+    refused = [_FAILURES[0]] * 3 + [partial(TableAlreadyExistsError, "on purpose")] * 3 * creating
+    error = rng.choice([*refused, *_FAILURES[1:]])
+    then, loads = rng.choice([((), 0), ((), 1), ((), 2), (("append",), 0), (_EXPIRED, 0), (_EXPIRED, 1)])
+    then = then if {*then} <= {*ledger.ACTS} else ()
+    outage = Outage(("load",), loads, partial(ConnectionResetError, "the catalog restarts"))
     name = f"{_named(error)} though it was committed, then {then or 'nothing'} and {outage.calls} loads fail"
     return Thing(
         "commit", rng.choice([1, 1, 2]), name, error=error, after=True, outage=outage,
-        then=None if then is None else ledger.several(*then), definite=_is_definite("commit", error),
+        then=ledger.several(*then) if then else None, definite=_is_definite("commit", error),
     )  # fmt: skip
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from cluster_tables import Delta, Home, Iceberg, Parquet, parts_of, telemetry
+from cluster_tables import Delta, Iceberg, Parquet
 from local_runner import run_here
 from simulation.events import CLEANING, World
-from simulation.ledgers import Ledger
+from simulation.ledgers import Ledger, is_there
 from zonal.errors import CommitUnknownError, ZonalError
 from zonal.verbs.cluster import cluster
 from zonal.verbs.rewriting import Runner
@@ -82,37 +82,23 @@ def _copying(rng: Random, ledger: Ledger) -> Asked:
     ledger.copy = copy
     # A copy can't take over more than one way to partition.
     ledger.ACTS = (*(act for act in ledger.ACTS if act != "evolve"), "squat", "squat")
-    ledger.squat = lambda: _squat(ledger, copy)
     return _layout(rng) | {"into": copy.name} | (copy.options or ledger.table.options)
-
-
-def _squat(ledger: Ledger, copy: Home) -> None:
-    """Another writer makes something where the copy shall be."""
-    if not _is_there(copy):
-        ledger.squatted = telemetry(3, 3)
-        copy.make(parts_of(ledger.squatted, 1))
 
 
 def _copy(ledger: Ledger, asked: Asked, runner: Runner) -> Any:
     return cluster(ledger.table.name, runner=runner, **asked)
 
 
-def _is_there(copy: Home) -> bool:
-    if isinstance(copy, Iceberg):
-        return copy.catalog.table_exists(f"db.{copy.table_name}")
-    return (copy.root / "_delta_log" / f"{0:020d}.json").exists() if isinstance(copy, Delta) else copy.root.exists()
-
-
 def _whole(ledger: Ledger, world: World, asked: Asked, error: BaseException | None) -> Iterator[str]:
     """A copy is whole or not there; where it isn't, a second attempt makes it."""
-    copy, squatted = ledger.copy, getattr(ledger, "squatted", None)
+    copy, squatted = ledger.copy, ledger.squatted
     if squatted is not None:
         if sorted(copy.rows()["id"].to_pylist()) != sorted(squatted["id"].to_pylist()):
             yield "copy-over-others: what another writer made there isn't as it was"
         return
     if error is not None and world.commits and ("nother writer made" in str(error) or "somebody else" in str(error)):
         yield f"untrue-other-writer: {error}"
-    if not _is_there(copy):
+    if not is_there(copy):
         if error is None and not world.dead:
             yield "copy-lost: the copy isn't there"
         since = len(ledger.past) - 1
