@@ -84,8 +84,8 @@ def test_a_raw_error_is_noticed():
 def test_an_untrue_message_is_noticed(monkeypatch):
     """The commit is made, and the message says that it isn't."""
 
-    def late(*given):
-        real(*given)
+    def late(*given, **named):
+        real(*given, **named)
         raise zonal.errors.TableError("Nothing was committed.")
 
     real = zonal.tables.deltacommit.put_if_absent
