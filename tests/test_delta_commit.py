@@ -38,7 +38,7 @@ from zonal.tables.delta import DeltaTable
 from zonal.tables.deltacommit import put_if_absent
 from zonal.tables.deltacreate import DeltaDestination
 from zonal.tables.deltavalues import partition_text, partition_value
-from zonal.tables.deltawrite import _column_list, lower_bound, upper_bound
+from zonal.tables.deltawrite import lower_bound, upper_bound
 
 UTC = timezone.utc
 
@@ -789,11 +789,6 @@ def test_statistics_cover_what_the_table_asks_for_and_every_key(log, configurati
     assert found["nullCount"]["g"] == {"y": 1}
     assert found["minValues"]["g"] == found["maxValues"]["g"] == {"y": 1}
     assert found["numRecords"] == 2
-
-
-def test_lists_of_columns_are_read_as_sql_writes_them():
-    assert _column_list("a, b.`c d`,`x``,y` ,") == ["a", "b.c d", "x`,y"]
-    assert _column_list("") == []
 
 
 MOMENTS = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)

@@ -80,6 +80,15 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Property:
+    """A table property that a commit sets, and what it was before."""
+
+    name: str
+    value: str
+    before: str | None = None
+
+
+@dataclass(frozen=True)
 class Writing:
     """How new files are written."""
 
@@ -96,6 +105,8 @@ class Writing:
     """Dotted paths in the schema."""
     footer: Mapping[str, str] = field(default_factory=dict)
     """Key-value metadata of every file."""
+    properties: tuple[Property, ...] = ()
+    """What the commit has to set so that readers use the key columns' statistics."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,3 +175,5 @@ class Rewrite:
     added: tuple[Written, ...]
     layout: Layout
     run: str
+    properties: tuple[Property, ...] = ()
+    """Those that the commit sets; `Writing.properties`, or none."""

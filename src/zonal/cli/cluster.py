@@ -73,6 +73,12 @@ def cluster(
         str | None,
         typer.Option(help="Write a copy to delta:PATH, parquet:PATH or iceberg:NS.TABLE.", show_default=False),
     ] = None,
+    keep_properties: Annotated[
+        bool,
+        typer.Option(
+            "--keep-properties", help="Leave a Delta table's properties alone that keep readers from using statistics."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
     max_bytes: Annotated[
         str | None, typer.Option(help="Rewrite at most so much in this run, such as 10GB.", show_default=False)
@@ -108,6 +114,7 @@ def cluster(
     options: dict[str, Any] = {
         "by": names_in(by), "layout": layout, "target_file_size": target_file_size, "where": where, "full": full,
         "max_bytes": max_bytes, "commit_every": commit_every, "queries": logs, "catalog": catalog,
+        "keep_properties": keep_properties,
         "storage_options": pairs("--storage-option", storage_option),
     }  # fmt: skip
     if dry_run:

@@ -1,12 +1,13 @@
 """What a rewrite did, or would do, as facts, and as text on a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from zonal.report.text import layout_text, printable
 from zonal.report.wording import Fact, plural, share_text
+from zonal.rewrite import Property
 from zonal.sizes import size_text
 from zonal.verbs.cluster import Clustering
 from zonal.verbs.learning import Predicted
@@ -68,6 +69,7 @@ def clustering_facts(done: Clustering, *, lookups: bool = True) -> Iterator[Fact
         yield "look-up", f"one {depth.column}: {before} before, {after} now"
     if done.predicted is not None:
         yield "queries", predicted_text(done.predicted)
+    yield from _property_facts(done.properties)
     if done.added_files and done.note:
         yield "note", done.note
     if done.conflicts:
@@ -82,6 +84,13 @@ def predicted_text(found: Predicted) -> str:
     return f"{asked} read {before} of the bytes before, {after} now; {predicted} were predicted"
 
 
+def _property_facts(properties: Sequence[Property]) -> Iterator[Fact]:
+    """Name the table properties that are set, with what they were."""
+    for each in properties:
+        before = "wasn't set" if each.before is None else f"was {each.before}"
+        yield "property", f"{each.name} = {each.value} ({before}), so that readers use the statistics of all keys"
+
+
 def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
     """Say what a rewrite would do."""
     yield "layout", layout_text(plan.layout)
@@ -92,5 +101,6 @@ def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
     if plan.share_before is not None and plan.share_predicted is not None:
         before, after = share_text(plan.share_before), share_text(plan.share_predicted)
         yield "queries", f"read {before} of the bytes now, and {after} afterwards, as predicted"
+    yield from _property_facts(plan.properties)
     yield "commits", f"{plan.commits:,}"
     yield "time", f"about {max(plan.seconds, 1):,.0f} s on this machine"

@@ -1,7 +1,7 @@
 """Delta tables: where they are stored, which of them can be read, and one version as a snapshot."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from weakref import WeakKeyDictionary
 
@@ -17,6 +17,7 @@ from zonal.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.storage import Storage
 from zonal.tables.deltaadds import Adds, Live
 from zonal.tables.deltacommit import Replacement, commit, log_folder
+from zonal.tables.deltaindex import Steps, covering, indexed, is_indexed, unused
 from zonal.tables.deltalog import Log, Metadata, Protocol, State, named_in, replay
 from zonal.tables.deltascan import Columns, deletion_vector
 from zonal.tables.deltaschema import Leaf, read_schema
@@ -97,7 +98,7 @@ class DeltaTable:
         mapping = state.metadata.configuration.get("delta.columnMapping.mode", "none")
         schema, leaves = read_schema(state.metadata.schema, mapping=mapping)
         layout, problems = recorded_layout(state.metadata.configuration)
-        files, providers = _files(state.adds, leaves, state.metadata.partitioning)
+        files, providers = _files(state.adds, leaves, state.metadata.partitioning, indexed(state.metadata))
         marked = {"clusteringProvider": str(providers)} if providers else {}
         snapshot = Snapshot(
             name=self.name,
@@ -118,7 +119,7 @@ class DeltaTable:
             properties={**state.metadata.configuration, **marked},
             commits=state.commits,
             blockers=_blockers(state.protocol, state.metadata),
-            problems=problems,
+            problems=(*problems, *unused(state.metadata, layout.columns if layout else ())),
         )
         self._states[snapshot] = state
         return snapshot
@@ -158,6 +159,7 @@ class DeltaTable:
             compression=_compression(metadata.configuration),
             subfolders=self._subfolders(snapshot, [known.fields[name].name for name in metadata.partitioning]),
             bloom_columns=_bloom_columns(known, layout),
+            properties=covering(metadata, layout.columns),
         )
 
     def _subfolders(self, snapshot: Snapshot, names: Sequence[str]) -> tuple[str, ...]:
@@ -185,6 +187,7 @@ class DeltaTable:
             values={number: file.values for number, file in zip(partitions, removed, strict=True)},
             layout=rewrite.layout,
             run=rewrite.run,
+            properties=rewrite.properties,
         )
         return commit(replacement, lambda after: self._replay(None, after=after), folder, sending=sending)
 
@@ -299,8 +302,10 @@ def _bloom_columns(columns: Columns, layout: Layout) -> tuple[str, ...]:
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def _files(adds: Sequence[Adds], leaves: Sequence[Leaf], partitioning: Sequence[str]) -> tuple[Files, int]:
-    """Return the files, and how many of them carry a clustering provider."""
+def _files(
+    adds: Sequence[Adds], leaves: Sequence[Leaf], partitioning: Sequence[str], used: Collection[Steps]
+) -> tuple[Files, int]:
+    """Return the files, with bounds of the leaves that are used, and how many files carry a clustering provider."""
     rows = [source.rows for source in adds]
     sources = [Stats(_array([part], "stats"), _parsed(source)) for part, source in zip(rows, adds, strict=True)]
     totals = counts(sources)
@@ -322,7 +327,11 @@ def _files(adds: Sequence[Adds], leaves: Sequence[Leaf], partitioning: Sequence[
         partition=partition,
         partitions=partitions,
         bounds=LazyBounds(
-            {leaf.name: partial(bounds, leaf, sources, totals) for leaf in leaves if leaf.name not in partitioning},
+            {
+                leaf.name: partial(bounds, leaf, sources, totals)
+                for leaf in leaves
+                if leaf.name not in partitioning and is_indexed(leaf.steps, used)
+            },
             lambda names: several_bounds([by_name[name] for name in names], sources, totals),
         ),
         partition_bounds=LazyBounds(

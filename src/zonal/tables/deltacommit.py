@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,13 @@ import pyarrow.fs
 from zonal.durability import flush_folder
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layout import Layout
-from zonal.rewrite import Written
+from zonal.rewrite import Property, Written
 from zonal.storage import Storage
 from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG, Live
+from zonal.tables.deltaindex import indexed
 from zonal.tables.deltalog import Metadata, State
 from zonal.tables.deltascan import Columns, is_true, tracks_rows
-from zonal.tables.deltawrite import add_action, indexed, remove_action, stats_json
+from zonal.tables.deltawrite import add_action, remove_action, stats_json
 from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
 
 Action = dict[str, Any]
@@ -61,6 +62,7 @@ class Replacement:
     """Partition values by the number of the partition."""
     layout: Layout
     run: str
+    properties: Sequence[Property] = ()
 
 
 def log_folder(storage: Storage) -> str:
@@ -139,11 +141,12 @@ def actions(replacement: Replacement, removed: Sequence[Live], current: State) -
     """Yield the actions of the version behind `current`; `commitInfo` comes first ("In-Commit Timestamps")."""
     now = time.time_ns() // 1_000_000
     yield {"commitInfo": _info(replacement, current, now)}
-    if (metadata := _with_layout(current.metadata, replacement.layout)) is not None:
-        yield {"metaData": metadata}
+    metadata = _with_properties(current.metadata, replacement)
+    if metadata.configuration != current.metadata.configuration:
+        yield {"metaData": metadata.action}
     for file in removed:
         yield {"remove": remove_action(file, time=now)}
-    adds = _adds(replacement, current, now)
+    adds = _adds(replacement, replace(current, metadata=metadata), now)
     if tracks_rows(current.protocol, current.metadata.configuration):
         yield _assign_row_ids(adds, replacement.added, current)
     for add in adds:
@@ -152,8 +155,7 @@ def actions(replacement: Replacement, removed: Sequence[Live], current: State) -
 
 def _adds(replacement: Replacement, current: State, now: int) -> list[Action]:
     columns = Columns.of(current.metadata)
-    schema, configuration = columns.reading.schema, current.metadata.configuration
-    chosen = indexed(columns, configuration, replacement.layout.columns)
+    schema, chosen = columns.reading.schema, indexed(current.metadata, replacement.layout.columns)
     provider = {"clusteringProvider": "zonal"} if "clustering" in current.protocol.writer_features else {}
     return [
         add_action(
@@ -185,13 +187,15 @@ def _assign_row_ids(adds: Sequence[Action], files: Sequence[Written], current: S
     return {"domainMetadata": {"domain": _ROW_IDS, "configuration": configuration, "removed": False}}
 
 
-def _with_layout(metadata: Metadata, layout: Layout) -> Action | None:
-    """Return the `metaData` action that records the layout, None where it is recorded already."""
-    if metadata.configuration.get(LAYOUT_PROPERTY) == layout.to_json():
-        return None
+def _with_properties(metadata: Metadata, replacement: Replacement) -> Metadata:
+    """Return the metadata with the layout and the other properties that the commit sets."""
+    changes = {LAYOUT_PROPERTY: replacement.layout.to_json()} | {
+        each.name: each.value for each in replacement.properties
+    }
+    configuration = {**metadata.configuration, **changes}
     kept = {name: value for name, value in metadata.action.items() if value is not None}
-    configuration = {**metadata.configuration, LAYOUT_PROPERTY: layout.to_json()}
-    return {"format": {"provider": "parquet", "options": {}}, **kept, "configuration": configuration}
+    action = {"format": {"provider": "parquet", "options": {}}, **kept, "configuration": configuration}
+    return replace(metadata, configuration=configuration, action=action)
 
 
 def _info(replacement: Replacement, current: State, now: int) -> Action:

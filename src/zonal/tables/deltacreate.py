@@ -17,15 +17,16 @@ from zonal.columns import find
 from zonal.durability import flush_folders
 from zonal.errors import ConflictError, TableError, quoted
 from zonal.layout import Layout
-from zonal.rewrite import Writing, Written
+from zonal.rewrite import Property, Writing, Written
 from zonal.storage import Storage
 from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG
 from zonal.tables.deltacommit import engine, log_folder, put_if_absent
+from zonal.tables.deltaindex import covering, indexed
 from zonal.tables.deltalog import Log, Metadata, named_in
 from zonal.tables.deltascan import Columns
 from zonal.tables.deltaschema import TIMESTAMP_NTZ, delta_schema, file_fields
 from zonal.tables.deltavalues import partition_text
-from zonal.tables.deltawrite import add_action, indexed, stats_json
+from zonal.tables.deltawrite import add_action, stats_json
 from zonal.tables.hivefolders import hive_folders
 from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
 
@@ -43,6 +44,12 @@ class _Plan:
     values: tuple[Mapping[str, str | None], ...]
     layout: Layout
     run: str
+    properties: tuple[Property, ...]
+
+    @property
+    def configuration(self) -> dict[str, str]:
+        """Return the table's properties."""
+        return {LAYOUT_PROPERTY: self.layout.to_json()} | {each.name: each.value for each in self.properties}
 
 
 class DeltaDestination:
@@ -83,13 +90,15 @@ class DeltaDestination:
         values = tuple(
             {name: partition_text(partition[name], name) for name in partitioning} for partition in partitions
         )
-        self._plan = _Plan(text, fields, tuple(partitioning), values, layout, run)
+        properties = covering(Metadata(text, tuple(partitioning), {}, {}), layout.columns)
+        self._plan = _Plan(text, fields, tuple(partitioning), values, layout, run, properties)
         return Writing(
             folder=f"{self._storage.root}/zonal-{layout.id}-{run}",
             storage=self._storage,
             schema=in_files,
             subfolders=tuple(hive_folders(one) or "" for one in values) if partitioning else (),
             bloom_columns=layout.bloom_columns,
+            properties=properties,
         )
 
     def publish(self, added: Sequence[Written], *, sending: Sending = unheard) -> int:
@@ -131,10 +140,8 @@ class DeltaDestination:
 
     def _actions(self, plan: _Plan, added: Sequence[Written]) -> list[dict[str, Any]]:
         now = time.time_ns() // 1_000_000
-        configuration = {LAYOUT_PROPERTY: plan.layout.to_json()}
-        columns = Columns.of(Metadata(plan.schema, plan.partitioning, configuration, {}))
-        schema = columns.reading.schema
-        chosen = indexed(columns, configuration, plan.layout.columns)
+        metadata = Metadata(plan.schema, plan.partitioning, plan.configuration, {})
+        schema, chosen = Columns.of(metadata).reading.schema, indexed(metadata, plan.layout.columns)
         tags = {LAYOUT_TAG: plan.layout.id, RUN_TAG: plan.run}
         adds = [
             add_action(
@@ -157,7 +164,7 @@ class DeltaDestination:
                     "format": {"provider": "parquet", "options": {}},
                     "schemaString": plan.schema,
                     "partitionColumns": list(plan.partitioning),
-                    "configuration": configuration,
+                    "configuration": plan.configuration,
                     "createdTime": now,
                 }
             },
@@ -179,7 +186,7 @@ def _info(plan: _Plan, added: Sequence[Written], now: int) -> dict[str, Any]:
         "operationParameters": {
             "isManaged": "false",
             "partitionBy": json.dumps(plan.partitioning),
-            "properties": json.dumps({LAYOUT_PROPERTY: plan.layout.to_json()}),
+            "properties": json.dumps(plan.configuration),
             LAYOUT_PROPERTY: plan.layout.to_json(),
             RUN_TAG: plan.run,
         },

@@ -6,8 +6,7 @@ strings that begin like it, a maximum of a timestamp is rounded up to the millis
 
 import json
 import math
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,7 +17,6 @@ import pyarrow as pa
 from zonal.errors import TableError, quoted
 from zonal.rewrite import ColumnMetrics, Written
 from zonal.tables.deltaadds import Live
-from zonal.tables.deltascan import Columns
 from zonal.tables.deltaschema import VARIANT
 
 Steps = tuple[str, ...]
@@ -26,8 +24,6 @@ Bound = str | int | float | Decimal
 
 PREFIX = 32
 """Characters of a string that statistics keep, as other writers do."""
-INDEXED_COLUMNS = 32
-"""Leaf columns with statistics, where the table doesn't say otherwise."""
 _LAST = "\U0010ffff"
 _EPOCH = datetime(1970, 1, 1)
 
@@ -74,35 +70,6 @@ def remove_action(file: Live, *, time: int) -> dict[str, Any]:
         "defaultRowCommitVersion": file.row_version,
     }
     return {name: value for name, value in body.items() if value is not None}
-
-
-# --- which columns have statistics -----------------------------------------------------------------------------------
-
-
-def indexed(columns: Columns, configuration: Mapping[str, str], keys: Sequence[str]) -> frozenset[Steps]:
-    """Return the physical steps of leaves with statistics: those that the table asks for, and always `keys`."""
-    leaves = [leaf for leaf in columns.leaves if leaf.name not in columns.partitioning]
-    chosen = {leaf.steps for leaf in leaves if leaf.name in keys}
-    if (names := configuration.get("delta.dataSkippingStatsColumns")) is not None:
-        wanted = [name.lower() for name in _column_list(names)]
-        found = (leaf for leaf in leaves for name in wanted if f"{leaf.name}.".lower().startswith(f"{name}."))
-        return frozenset(chosen | {leaf.steps for leaf in found})
-    try:
-        limit = int(configuration.get("delta.dataSkippingNumIndexedCols", INDEXED_COLUMNS))
-    except ValueError:
-        limit = INDEXED_COLUMNS
-    return frozenset(chosen | {leaf.steps for leaf in (leaves if limit < 0 else leaves[:limit])})
-
-
-def _column_list(text: str) -> list[str]:
-    """Read names as SQL writes them: commas between, dots inside, backticks round odd ones.
-
-    >>> _column_list("a, b.`c d`, `x``,y`")
-    ['a', 'b.c d', 'x`,y']
-    """
-    found = re.findall(r"((?:`(?:[^`]|``)*`|[^`,])+)", text)
-    names = (re.findall(r"`((?:[^`]|``)*)`|([^`.\s](?:[^`.]*[^`.\s])?)", name) for name in found)
-    return [".".join(quote.replace("``", "`") or plain for quote, plain in parts) for parts in names if parts]
 
 
 # --- statistics ------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from zonal.files import Ints, Snapshot
 from zonal.history.records import HistoryError
 from zonal.layout import Layout
 from zonal.picture import Picture
+from zonal.rewrite import Property
 from zonal.tables.opening import open_destination, read_snapshot, table_of
 from zonal.tables.table import Destination, Table, is_readable
 from zonal.verbs.checking import Job, chosen_layout, refuse_columns, rewritable, size_of
@@ -87,6 +88,8 @@ class Clustering(Shown):
     """What was expected of the new files, from a sample, before they were written …"""
     predicted_bytes: int = 0
     """… and of their bytes."""
+    properties: tuple[Property, ...] = ()
+    """Table properties that were set, so that readers use the key columns' statistics."""
 
 
 def cluster(
@@ -110,6 +113,7 @@ def cluster(
     runner: Runner | None = None,
     picture: bool = False,
     hide_literals: bool = False,
+    keep_properties: bool = False,
     database: Database = None,
     progress: Progress | None = None,
 ) -> Clustering:
@@ -122,7 +126,9 @@ def cluster(
     table as it is and writes a copy (`delta:…`, `parquet:…`, `iceberg:…`), `max_bytes` bounds the run, and
     `commit_every` commits after about so many bytes; sizes are numbers of bytes or texts such as `64MB`. `runner` runs
     the work elsewhere than on Spark. `picture` draws the files before and after, for a page or a notebook; with
-    `hide_literals` it doesn't show values that queries compare with. The run is added to the history in `database`,
+    `hide_literals` it doesn't show values that queries compare with. Where a Delta table's properties leave out a key
+    column, so that readers don't use its statistics, they are changed in the same commit, unless `keep_properties` is
+    given. The run is added to the history in `database`,
     with what was predicted and what came out.
     """
     account = _Account(time.monotonic(), picture, hide_literals, database)
@@ -134,6 +140,8 @@ def cluster(
     file_bytes = size_of(target_file_size, "target_file_size")
     if into is not None and (where is not None or full or max_bytes is not None or commit_every is not None):
         raise ZonalError("--into copies the whole table at once: leave out where, full, max_bytes, commit_every.")
+    if into is not None and keep_properties:
+        raise ZonalError("--keep-properties is for a rewrite in place: a new table has no properties to keep.")
     snapshot = read_snapshot(source)
     if into is None:
         rewritable(source, snapshot)
@@ -159,7 +167,7 @@ def cluster(
         report(Step("starting Spark"))
         try:
             with running as run_steps:
-                _rewrite(job, groups, run, run_steps, report, commits.append)
+                _rewrite(job, groups, run, run_steps, report, commits.append, keep_properties=keep_properties)
             report(Step("reading the table's metadata"))
             after = job.table.newest().snapshot()
         except ZonalError as error:
@@ -170,7 +178,14 @@ def cluster(
 
 
 def _rewrite(
-    job: Job, groups: Sequence[Sequence[str]], run: str, runner: Runner, report: Progress, tell: Callable[[Done], None]
+    job: Job,
+    groups: Sequence[Sequence[str]],
+    run: str,
+    runner: Runner,
+    report: Progress,
+    tell: Callable[[Done], None],
+    *,
+    keep_properties: bool,
 ) -> None:
     """Rewrite the files of each commit, one commit after the other, each from the table's newest version."""
     for number, paths in enumerate(groups):
@@ -180,7 +195,8 @@ def _rewrite(
             job.check(snapshot)
         files = still_there(snapshot, paths)
         steps = partial(_tell, report, _sized(snapshot, files, number + 1, len(groups)))
-        Rewriter(job.table, job.layout, run, runner, steps, job.choose, tell).rewrite(snapshot, files, number)
+        rewriter = Rewriter(job.table, job.layout, run, runner, steps, job.choose, tell, keep_properties)
+        rewriter.rewrite(snapshot, files, number)
 
 
 def _tell_commits(error: ZonalError, commits: Sequence[Done]) -> None:
@@ -314,6 +330,7 @@ def _result(
         seconds=account.seconds,
         predicted_files=done.predicted_files,
         predicted_bytes=done.predicted_bytes,
+        properties=done.properties,
         predicted=None if learned is None else learned.held_against(after),
         note=_partly(before, done) if learned is not None else "",
     )
@@ -352,8 +369,9 @@ def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDep
 
 
 def _lookup(snapshot: Snapshot, name: str) -> float | None:
-    bounds = snapshot.files.bounds.get(name)
-    return None if bounds is None else depth_of(name, bounds, snapshot.files.rows).lookup_files
+    if (bounds := snapshot.files.bounds.get(name)) is None:
+        return float(len(snapshot.files)) if name in snapshot.physical else None
+    return depth_of(name, bounds, snapshot.files.rows).lookup_files
 
 
 # --- Spark -----------------------------------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
         added_files=len(written),
         added_bytes=sum(file.size for file in written),
         rows=sum(file.rows for file in written),
+        properties=copy.writing.properties,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from zonal.choosing import still_there
 from zonal.display import Shown
 from zonal.layout import Layout
+from zonal.rewrite import Property
 from zonal.sampling import OVERHEAD, plan
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table
@@ -41,6 +42,8 @@ class ClusteringPlan(Shown):
     """… and are predicted to read of the whole table in the layout."""
     note: str = ""
     """Why nothing would be done, where queries say so."""
+    properties: tuple[Property, ...] = ()
+    """Table properties that would be set, so that readers use the key columns' statistics."""
 
 
 def plan_clustering(
@@ -54,6 +57,7 @@ def plan_clustering(
     max_bytes: int | str | None = None,
     commit_every: int | str | None = None,
     queries: Queries | None = None,
+    keep_properties: bool = False,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> ClusteringPlan:
@@ -94,4 +98,5 @@ def plan_clustering(
         seconds=seconds,
         share_before=None if learned is None else learned.before,
         share_predicted=None if learned is None else learned.predicted,
+        properties=() if keep_properties or not groups else writing.properties,
     )

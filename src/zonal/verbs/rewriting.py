@@ -18,7 +18,7 @@ from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalErr
 from zonal.files import Ints, Snapshot
 from zonal.layout import Layout
 from zonal.placing import Placement, Sizes
-from zonal.rewrite import Rewrite, Scan, Tally, Writing, Written
+from zonal.rewrite import Property, Rewrite, Scan, Tally, Writing, Written
 from zonal.sampling import plan
 from zonal.tables.table import Rewritable
 from zonal.verbs.proof import check_files, check_rows
@@ -51,6 +51,8 @@ class Done:
     """What the sample let expect of the new files, before they were written …"""
     predicted_bytes: int = 0
     """… and of their bytes."""
+    properties: tuple[Property, ...] = ()
+    """Table properties that were set."""
 
     def __add__(self, other: "Done") -> "Done":
         return Done(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
@@ -69,6 +71,8 @@ class Rewriter:
     """The files of a snapshot that may be rewritten at all; an error where the layout doesn't fit it any more."""
     tell: Callable[[Done], None]
     """Hears of every commit as soon as it is done: what is committed stays, whatever fails later."""
+    keep_properties: bool = False
+    """Whether the table's properties stay as they are, also where readers then don't use the keys' statistics."""
 
     def rewrite(self, snapshot: Snapshot, files: Ints, number: int = 0) -> None:
         """Replace these files; parts that other writers changed meanwhile are done again from their version."""
@@ -113,7 +117,8 @@ class Rewriter:
             scan = table.scan(snapshot, files)
             written, expected = write_files(snapshot, scan, writing, self.layout, self.runner, self.report)
             self.report("committing")
-            rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name)
+            properties = () if self.keep_properties else writing.properties
+            rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name, properties)
             asked = Asked(partial(table.refers_to, rewrite))
             done, kept, lost = _commit(table, rewrite, writing, asked)
         except BaseException as error:
@@ -262,6 +267,7 @@ def _done(rewrite: Rewrite, version: int, conflicts: int) -> Done:
         added_bytes=sum(file.size for file in rewrite.added),
         rows=sum(file.rows for file in rewrite.added),
         conflicts=conflicts,
+        properties=rewrite.properties,
     )
 
 
