@@ -468,8 +468,59 @@ def test_v2_checkpoints_have_sidecars(log, kind, middle):
 
 def test_a_missing_sidecar_is_named(log):
     gone = {"sidecar": {"path": "gone.parquet", "sizeInBytes": 1, "modificationTime": 0}}
-    log.commit(*HEAD).checkpoint(*HEAD, gone)
+    log.commit(*HEAD).checkpoint(*HEAD, gone).forget(0)
     with pytest.raises(TableError, match=r"gone\.parquet"):
+        read(log)
+
+
+def second(log):
+    return log.log / f"{2:020d}.checkpoint.parquet"
+
+
+def torn(path):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+GONE = {"sidecar": {"path": "gone.parquet", "sizeInBytes": 1, "modificationTime": 0}}
+TEARS = {
+    "torn": lambda log: torn(second(log)),
+    "empty": lambda log: second(log).write_bytes(b""),
+    "zeros": lambda log: second(log).write_bytes(bytes(second(log).stat().st_size)),
+    "without a sidecar": lambda log: log.checkpoint(*HEAD, GONE),
+    "with a torn sidecar": lambda log: (
+        log.checkpoint(*HEAD, log.sidecar("s.parquet", add("a"))),
+        torn(log.log / "_sidecars" / "s.parquet"),
+    ),
+}
+
+
+@pytest.mark.parametrize("older", ["a checkpoint", "commits alone"])
+@pytest.mark.parametrize("tear", TEARS)
+def test_a_checkpoint_that_cannot_be_read_is_not_needed_where_older_files_tell_the_same(log, tear, older):
+    tracked = {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}}
+    log.commit(*HEAD, add("a", stats=stats(3, {"x": 1}, {"x": 5})), add("b"))
+    if older == "a checkpoint":
+        log.checkpoint(*HEAD, add("a", stats=stats(3, {"x": 1}, {"x": 5})), add("b"))
+    log.commit(remove("b"), add("c"), tracked).commit(metadata(field("x", "long"), configuration={"k": "v"}))
+    expected = read(log)
+    log.checkpoint(features(), HEAD[1], add("wrong"))
+    TEARS[tear](log)
+    found = read(log)
+    assert names(found) == names(expected) == ["a", "c"]
+    assert of(found, "x") == of(expected, "x")
+    assert found.files.added_by.tolist() == expected.files.added_by.tolist() == [0, 1]
+    assert found.properties == expected.properties == {"k": "v"}
+    assert found.commits == expected.commits
+    assert any("can't be read" in problem for problem in found.problems), "the broken file is told"
+    assert expected.problems == ()
+
+
+def test_a_checkpoint_that_cannot_be_read_is_an_error_where_commits_are_missing(log):
+    log.commit(*HEAD, add("a")).commit(add("b")).checkpoint(*HEAD, add("a"), add("b"))
+    (log.log / f"{1:020d}.checkpoint.parquet").write_bytes(b"PAR1 no")
+    assert names(read(log)) == ["a", "b"]
+    log.forget(0)
+    with pytest.raises(TableError, match=r"0001\.checkpoint\.parquet.* The commit of version 0 is missing"):
         read(log)
 
 
@@ -645,11 +696,11 @@ def test_an_action_without_its_fields_is_an_error(log, action):
 
 
 def test_corrupt_files_of_the_log_are_named(log):
-    log.commit(*HEAD).checkpoint(*HEAD)
+    log.commit(*HEAD).checkpoint(*HEAD).forget(0)
     log.log.joinpath(f"{0:020d}.checkpoint.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(TableError, match=r"000\.checkpoint\.parquet"):
         read(log)
-    log.commit().log.joinpath(f"{0:020d}.checkpoint.parquet").unlink()
+    log.commit(*HEAD, version=0).commit().log.joinpath(f"{0:020d}.checkpoint.parquet").unlink()
     log.log.joinpath(f"{1:020d}.json").write_bytes(b"\xff\xfe")
     with pytest.raises(TableError, match=r"0001\.json"):
         read(log)

@@ -308,6 +308,46 @@ def test_a_table_that_was_made_anew_is_a_conflict(plain):
         table.commit(rewrite)
 
 
+def dropped_and_made_anew(where, commits, *, rows=range(5000, 5010)):
+    """Another table in the same place; the old one's data files stay, as where a drop removes the log alone."""
+    for file in (where / "_delta_log").iterdir():
+        file.unlink()
+    for start in range(commits):
+        deltalake.write_deltalake(where, pa.table({"x": rows, "s": [f"n{start}"] * len(rows)}), mode="append")
+
+
+@pytest.mark.parametrize("commits", [4, 3, 7])
+@pytest.mark.parametrize("when", ["between two attempts", "right before the commit"])
+def test_a_table_that_is_made_anew_during_the_commit_gets_no_rows_back(plain, monkeypatch, when, commits):
+    table, rewrite = prepare(plain)
+    name = "put_if_absent" if when == "between two attempts" else "actions"
+    real, calls = getattr(deltacommit, name), []
+
+    def late(*given):
+        if not calls:
+            calls.append(given)
+            dropped_and_made_anew(plain, commits)
+            return False if name == "put_if_absent" else real(*given)
+        return real(*given)
+
+    monkeypatch.setattr(deltacommit, name, late)
+    with pytest.raises(ConflictError, match="replaced by another table"):
+        table.commit(rewrite)
+    assert theirs(plain) == sorted([*range(5000, 5010)] * commits)
+
+
+def test_a_log_that_was_put_back_from_a_copy_is_another_one(plain):
+    table, rewrite = prepare(plain)
+    log = plain / "_delta_log"
+    for file in sorted(log.glob("*.json")):
+        text = file.read_text()
+        file.unlink()
+        file.with_name(f"copy-{file.name}").write_text(text)  # takes the inode, so that the next file has another
+        file.write_text(text)
+    with pytest.raises(ConflictError, match="replaced by another table"):
+        table.commit(rewrite)
+
+
 @pytest.fixture
 def vectors(log):
     """Two files, the first with a deletion vector."""

@@ -1,29 +1,27 @@
 """Delta tables: where they are stored, which of them can be read, and one version as a snapshot."""
 
-import re
-from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.files import UNKNOWN, Commit, Files, Ints, LazyBounds, Physical, Snapshot
+from zonal.files import Commit, Ints, Physical, Snapshot
 from zonal.layout import Layout
 from zonal.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.storage import Storage
-from zonal.tables.deltaadds import Adds, Live
+from zonal.tables.deltaadds import Live
 from zonal.tables.deltacommit import Replacement, commit, log_folder
-from zonal.tables.deltaindex import Steps, covering, indexed, is_indexed, unused
-from zonal.tables.deltalog import Log, Metadata, Protocol, State, named_in, replay
+from zonal.tables.deltafiles import files_of
+from zonal.tables.deltaindex import covering, indexed, unused
+from zonal.tables.deltalisting import Log
+from zonal.tables.deltalog import Metadata, Protocol, State, named_in, replay
 from zonal.tables.deltascan import Columns, deletion_vector
-from zonal.tables.deltaschema import Leaf, read_schema
-from zonal.tables.deltastats import Stats, bounds, counts, several_bounds
-from zonal.tables.deltavalues import constants, partition_bounds
-from zonal.tables.hivefolders import HIVE_NULL, hive_folders
+from zonal.tables.deltaschema import read_schema
+from zonal.tables.deltavalues import constants
+from zonal.tables.hivefolders import hive_folders
 from zonal.tables.table import Sending, recorded_layout, unheard
 
 # Reader features that change nothing about how the log, the schema and the statistics are read here.
@@ -98,7 +96,7 @@ class DeltaTable:
         mapping = state.metadata.configuration.get("delta.columnMapping.mode", "none")
         schema, leaves = read_schema(state.metadata.schema, mapping=mapping)
         layout, problems = recorded_layout(state.metadata.configuration)
-        files, providers = _files(state.adds, leaves, state.metadata.partitioning, indexed(state.metadata))
+        files, providers = files_of(state.adds, leaves, state.metadata.partitioning, indexed(state.metadata))
         marked = {"clusteringProvider": str(providers)} if providers else {}
         snapshot = Snapshot(
             name=self.name,
@@ -119,7 +117,7 @@ class DeltaTable:
             properties={**state.metadata.configuration, **marked},
             commits=state.commits,
             blockers=_blockers(state.protocol, state.metadata),
-            problems=(*problems, *unused(state.metadata, layout.columns if layout else ())),
+            problems=(*problems, *state.problems, *unused(state.metadata, layout.columns if layout else ())),
         )
         self._states[snapshot] = state
         return snapshot
@@ -297,103 +295,3 @@ def _bloom_columns(columns: Columns, layout: Layout) -> tuple[str, ...]:
             f"{suggestion(missing[0], paths)}"
         )
     return tuple(paths[name] for name in layout.bloom_columns)
-
-
-# --- files -----------------------------------------------------------------------------------------------------------
-
-
-def _files(
-    adds: Sequence[Adds], leaves: Sequence[Leaf], partitioning: Sequence[str], used: Collection[Steps]
-) -> tuple[Files, int]:
-    """Return the files, with bounds of the leaves that are used, and how many files carry a clustering provider."""
-    rows = [source.rows for source in adds]
-    sources = [Stats(_array([part], "stats"), _parsed(source)) for part, source in zip(rows, adds, strict=True)]
-    totals = counts(sources)
-    by_name = {leaf.name: leaf for leaf in leaves}
-    if missing := [name for name in partitioning if name not in by_name]:
-        raise TableError(f"Partition column {quoted(missing[0])} is not in the table's schema.")
-    keys = [_partition_texts(rows, by_name[name]) for name in partitioning]
-    partition, partitions = _partitions(partitioning, keys, len(totals.rows))
-    vectors = _array(rows, "vector")
-    layouts, providers = _array(rows, "layout"), _array(rows, "provider")
-    files = Files(
-        paths=_array(rows, "path"),
-        sizes=_numbers(rows, "size"),
-        rows=totals.rows,
-        deleted=_numbers(rows, "deleted"),
-        delete_files=pc.is_valid(vectors).to_numpy(zero_copy_only=False).astype(np.int64),
-        added_by=_numbers(rows, "version"),
-        layout_ids=layouts,
-        partition=partition,
-        partitions=partitions,
-        bounds=LazyBounds(
-            {
-                leaf.name: partial(bounds, leaf, sources, totals)
-                for leaf in leaves
-                if leaf.name not in partitioning and is_indexed(leaf.steps, used)
-            },
-            lambda names: several_bounds([by_name[name] for name in names], sources, totals),
-        ),
-        partition_bounds=LazyBounds(
-            {
-                name: partial(partition_bounds, texts, by_name[name].type, totals)
-                for name, texts in zip(partitioning, keys, strict=True)
-            }
-        ),
-    )
-    return files, len(providers) - providers.null_count
-
-
-_KINDS = {"size": pa.int64(), "deleted": pa.int64(), "version": pa.int64(), "stats": pa.large_string()}
-
-
-def _array(rows: Sequence[pa.Table], name: str) -> pa.Array:
-    chunks = [chunk for part in rows for chunk in part[name].chunks]
-    return pa.concat_arrays([pa.nulls(0, _KINDS.get(name, pa.string())), *chunks])
-
-
-def _numbers(rows: Sequence[pa.Table], name: str) -> Ints:
-    numbers: Ints = pc.fill_null(_array(rows, name), UNKNOWN).to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _parsed(source: Adds) -> pa.Array | None:
-    return None if source.parsed is None else pa.concat_arrays(source.parsed.chunks)
-
-
-# --- partitions ------------------------------------------------------------------------------------------------------
-
-
-def _partition_texts(rows: Sequence[pa.Table], leaf: Leaf) -> pa.DictionaryArray:
-    """Return each file's value of a partition column, as written.
-
-    An empty text is null for every type. Some readers don't take it for that among texts, so there it is kept apart:
-    rows of one never go to files of the other.
-    """
-    chunks = [chunk for part in rows for chunk in part["values"].chunks]
-    found = [pc.map_lookup(chunk, leaf.steps[-1], "last") for chunk in chunks]
-    texts = pa.concat_arrays([pa.nulls(0, pa.string()), *found])
-    return pc.dictionary_encode(
-        texts if pa.types.is_string(leaf.type) else pc.if_else(pc.equal(texts, ""), None, texts)
-    )
-
-
-def _partitions(names: Sequence[str], keys: Sequence[pa.DictionaryArray], count: int) -> tuple[Ints, tuple[str, ...]]:
-    """Number the combinations of partition values, in the order of their labels."""
-    if not names:
-        return np.zeros(count, np.int64), ("",)
-    columns = []
-    for name, key in zip(names, keys, strict=True):
-        labels = pa.array([f"{name}={_label(text)}" for text in [*key.dictionary.to_pylist(), None]])
-        columns.append(labels.take(pc.fill_null(key.indices, len(labels) - 1)))
-    found = pc.dictionary_encode(pc.binary_join_element_wise(*columns, "/"))
-    order = pc.array_sort_indices(found.dictionary).to_numpy()
-    number = np.empty(len(order), np.int64)
-    number[order] = np.arange(len(order))
-    return number[found.indices.to_numpy(zero_copy_only=False)], tuple(found.dictionary.take(order).to_pylist())
-
-
-def _label(text: str | None) -> str:
-    """Write a value so that labels of different partitions differ: `/`, `=`, `%` and control characters escaped."""
-    special = rf"[\x00-\x1f\x7f%/=]|^_(?={HIVE_NULL[1:]}$)"
-    return HIVE_NULL if text is None else re.sub(special, lambda found: f"%{ord(found[0]):02X}", text)

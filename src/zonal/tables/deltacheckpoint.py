@@ -32,7 +32,9 @@ def read_checkpoint_file(
                 present = small.select([name]).filter(pc.is_valid(small[name]))
                 actions += present.to_pylist(maps_as_pydicts="strict")
             return actions, _read_adds(file, resolve)
-    except (OSError, pa.ArrowException, KeyError) as error:
+    except TableError:
+        raise
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
         raise TableError(f"The checkpoint file {quoted(path, limit=300)} can't be read: {error}") from None
 
 

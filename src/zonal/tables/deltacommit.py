@@ -89,6 +89,9 @@ def commit(
         state = newest(state)
         removed = still_live(replacement, state)
         lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in actions(replacement, removed, state))
+        # The version's number is all that a commit is checked by: in a table that was made anew it means another one.
+        if not state.mark.stands:
+            continue
         if put_if_absent(f"{folder}/{state.version + 1:020d}.json", lines, sending=sending):
             return state.version + 1
         # Another writer was faster. Waits of random length keep two losers from meeting again.
@@ -105,7 +108,7 @@ def commit(
 def still_live(replacement: Replacement, current: State) -> list[Live]:
     """Return the files to remove as the current state has them, or a `ConflictError` if the rewrite doesn't fit it."""
     base, name = replacement.base, quoted(replacement.root, limit=300)
-    if current.version < base.version:
+    if current.version < base.version or base.mark.replaced or _id(current) != _id(base):
         raise ConflictError(f"{name} was replaced by another table while it was rewritten.")
     if _comparable(current.metadata) != _comparable(base.metadata):
         raise ConflictError(f"The schema or the properties of {name} changed since version {base.version}.")
@@ -121,6 +124,10 @@ def still_live(replacement: Replacement, current: State) -> list[Live]:
     return [live[file.key] for file in replacement.removed]
 
 
+def _id(state: State) -> object:
+    return state.metadata.action.get("id")
+
+
 def _comparable(metadata: Metadata) -> object:
     """Return what of the metadata a rewrite depends on, parsed: texts of the same schema may differ."""
     configuration = {name: value for name, value in metadata.configuration.items() if name != LAYOUT_PROPERTY}
@@ -131,7 +138,7 @@ def _comparable(metadata: Metadata) -> object:
             (member.get("metadata") or {}).pop("delta.identity.highWaterMark", None)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         schema = metadata.schema
-    return metadata.action.get("id"), schema, metadata.partitioning, configuration
+    return schema, metadata.partitioning, configuration
 
 
 # --- actions ---------------------------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ from zonal.storage import Storage
 from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG
 from zonal.tables.deltacommit import engine, log_folder, put_if_absent
 from zonal.tables.deltaindex import covering, indexed
-from zonal.tables.deltalog import Log, Metadata, named_in
+from zonal.tables.deltalisting import Log
+from zonal.tables.deltalog import Metadata, named_in
 from zonal.tables.deltascan import Columns
 from zonal.tables.deltaschema import TIMESTAMP_NTZ, delta_schema, file_fields
 from zonal.tables.deltavalues import partition_text

@@ -5,12 +5,10 @@ Section names in comments are those of Delta's PROTOCOL.md. Nothing is written h
 """
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,6 +21,7 @@ from zonal.errors import TableError, quoted
 from zonal.files import UNKNOWN, Commit
 from zonal.tables.deltaadds import ADDS, Adds, Key, Live, Rows, lives, vector_id
 from zonal.tables.deltacheckpoint import read_checkpoint_file
+from zonal.tables.deltalisting import Log, Mark
 
 Json = Any
 """What `json.loads` returns."""
@@ -31,9 +30,6 @@ Info = Mapping[str, Any]
 
 HISTORY_BYTES = 64 * 1024**2
 """Commits from before the checkpoint are read up to this size: they tell only who added a file, and the history."""
-
-_COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-fA-F-]{36}))?\.(parquet|json)")
 
 
 @dataclass(frozen=True)
@@ -75,6 +71,10 @@ class State:
     domains: Mapping[str, str]
     """Configuration by domain, of those that weren't removed ("Domain Metadata")."""
     infos: Mapping[int, Info]
+    mark: Mark
+    """The file of the version, by which a table that was made anew in the same place is told from this one."""
+    problems: tuple[str, ...] = ()
+    """Checkpoints that couldn't be read and weren't needed."""
 
     def find(self, paths: Iterable[str]) -> list[Live]:
         """Return the files at the given locations, as far as they are live."""
@@ -82,108 +82,29 @@ class State:
         return lives(rows.filter(pc.is_in(rows["path"], value_set=pa.array(paths, pa.string()))))
 
 
-@dataclass(frozen=True, eq=False)
-class Log:
-    """The files of a `_delta_log` folder.
-
-    The listing is the authority: `_last_checkpoint` is only a hint in the protocol, may be stale or broken, and a
-    listing is needed anyway to see the newest commit, so it isn't read.
-    """
-
-    filesystem: pa.fs.FileSystem
-    folder: str
-    commits: Mapping[int, pa.fs.FileInfo]
-    checkpoints: Mapping[int, tuple[pa.fs.FileInfo, ...]]
-    """Complete checkpoints only, by version."""
-
-    @classmethod
-    def of(cls, filesystem: pa.fs.FileSystem, folder: str) -> "Log":
-        """List the folder; a folder that doesn't exist or has no log raises a `TableError`."""
-        try:
-            infos = filesystem.get_file_info(pa.fs.FileSelector(folder))
-        except OSError as error:
-            raise TableError(
-                f"Can't list {quoted(folder, limit=300)}, so there is no Delta table to read: {error}"
-            ) from None
-        commits = {int(match[1]): info for info in infos if (match := _COMMIT.fullmatch(info.base_name))}
-        checkpoints = _complete_checkpoints(infos)
-        if not commits and not checkpoints:
-            raise TableError(
-                f"{quoted(folder, limit=300)} has no commit and no checkpoint: it is not the log of a Delta table."
-            )
-        return cls(filesystem, folder, commits, checkpoints)
-
-    def plan(self, version: int | None) -> tuple[int, int]:
-        """Return the checkpoint to start from (-1 for none) and the version to read, or say what is missing."""
-        newest = max([*self.commits, *self.checkpoints])
-        oldest = 0 if 0 in self.commits else min(self.checkpoints, default=0)
-        wanted = newest if version is None else version
-        if not oldest <= wanted <= newest:
-            raise TableError(
-                f"Version {wanted} of {quoted(self.folder, limit=300)} is not there: it has {oldest} to {newest}."
-            )
-        start = max((number for number in self.checkpoints if number <= wanted), default=-1)
-        if gaps := self.lacks(start + 1, wanted):
-            raise TableError(
-                f"The log {quoted(self.folder, limit=300)} has a gap: the commit of version {gaps[0]} is missing, "
-                f"so version {wanted} can't be told. Restore the file, or read a version below {gaps[0]}."
-            )
-        return start, wanted
-
-    def lacks(self, first: int, last: int) -> list[int]:
-        """Return the versions from `first` to `last` whose commits aren't there."""
-        return [number for number in range(first, last + 1) if number not in self.commits]
-
-    def replayable(self, last: int) -> list[int]:
-        """Return the versions up to `last` that can be told and whose commits are there, oldest first."""
-        found: list[int] = []
-        told = -1
-        for number in sorted({*self.commits, *self.checkpoints}):
-            if number <= last and (number in self.checkpoints or told == number - 1):
-                told = number
-                found += [number] if number in self.commits else []
-        return found
-
-    def read(self, info: pa.fs.FileInfo) -> str:
-        """Return the text of one of the log's JSON files."""
-        try:
-            with self.filesystem.open_input_stream(info.path) as source:
-                data: bytes = source.read()
-                return data.decode()
-        except (OSError, UnicodeDecodeError) as error:
-            raise TableError(f"Can't read {quoted(info.path, limit=300)}: {error}") from None
-
-    def read_all(self, infos: Iterable[pa.fs.FileInfo]) -> Iterator[str]:
-        """Yield the texts in order, a few requests at a time: on an object store, waiting takes all the time."""
-        rest = iter(infos)
-        with ThreadPoolExecutor(8) as pool:
-            while batch := list(islice(rest, 32)):
-                yield from pool.map(self.read, batch)
-
-
 def replay(log: Log, resolve: Callable[[str], str], *, version: int | None = None, after: State | None = None) -> State:
     """Return the state of the newest version, or of `version`.
 
-    `resolve` turns an action's path into a full location, and `after` is an older state of the same table to go on
-    from, where there is one. Every gap and every line that can't be read is an error: a
-    state that might lack a file or keep a removed one is never returned.
+    `resolve` turns an action's path into a full location, and `after` is an older state to go on from, as long as the
+    table is still the one that it is of. Every gap and every line that can't be read is an error: a state that might
+    lack a file or keep a removed one is never returned.
     """
     start, wanted = log.plan(version)
-    replayed = _Replay(resolve)
-    if after is not None and after.version <= wanted and not log.lacks(after.version + 1, wanted):
-        start, sources, infos, added = after.version, list(after.adds), after.infos, dict[Key, int]()
-        replayed.go_on(after)
+    mark = log.mark(wanted)  # before anything is read: if it still stands in the end, all was of one table
+    if after is not None and start <= after.version <= wanted and log.has(after.version, after.mark):
+        begun = _Begun.from_state(after, resolve)
     else:
-        sources = [] if start < 0 else _read_checkpoint(log, log.checkpoints[start], replayed)
-        infos, added = _history(log, start, resolve)
-    numbers = range(start + 1, wanted + 1)
+        begun = _begin(log, wanted, resolve)
+    replayed, numbers = begun.replayed, range(begun.version + 1, wanted + 1)
     for number, text in zip(numbers, log.read_all(log.commits[n] for n in numbers), strict=True):
         replayed.apply(_actions(text, log.commits[number].path), number)
     if replayed.protocol is None or replayed.metadata is None:
         what = "protocol" if replayed.protocol is None else "metaData"
         raise TableError(f"The log {quoted(log.folder, limit=300)} has no {what} action up to version {wanted}.")
-    sources = [*(replayed.without_touched(source) for source in sources), replayed.added()]
-    infos = {n: info for n, info in sorted({**infos, **replayed.infos}.items()) if n in log.commits}
+    if mark.replaced:
+        raise TableError(f"{quoted(log.folder, limit=300)} was replaced by another table's log while it was read.")
+    sources = [*(replayed.without_touched(source) for source in begun.sources), replayed.added()]
+    infos = {n: info for n, info in sorted({**begun.infos, **replayed.infos}.items()) if n in log.commits}
     commits = {n: _commit(n, info, log.commits[n]) for n, info in infos.items()}
     newest = log.commits[wanted] if wanted in log.commits else log.checkpoints[wanted][0]
     return State(
@@ -191,10 +112,12 @@ def replay(log: Log, resolve: Callable[[str], str], *, version: int | None = Non
         time=commits[wanted].time if wanted in commits else newest.mtime,
         protocol=replayed.protocol,
         metadata=replayed.metadata,
-        adds=tuple(_dated(source, added) for source in sources if source.rows.num_rows),
+        adds=tuple(_dated(source, begun.added) for source in sources if source.rows.num_rows),
         commits=commits,
         domains=replayed.domains,
         infos=infos,
+        mark=mark,
+        problems=begun.problems,
     )
 
 
@@ -208,20 +131,39 @@ def named_in(log: Log, versions: Iterable[int], resolve: Callable[[str], str]) -
     return found
 
 
-def _complete_checkpoints(infos: Iterable[pa.fs.FileInfo]) -> dict[int, tuple[pa.fs.FileInfo, ...]]:
-    """Choose one checkpoint a version; a multi-part one counts only with all its parts ("Multi-part checkpoint")."""
-    found: dict[int, dict[tuple[int, str], dict[int, pa.fs.FileInfo]]] = {}
-    for info in infos:
-        if match := _CHECKPOINT.fullmatch(info.base_name):
-            version, part, parts, uuid, _ = match.groups()
-            group = (int(parts or 1), uuid or "")
-            found.setdefault(int(version), {}).setdefault(group, {})[int(part or 1)] = info
-    complete: dict[int, tuple[pa.fs.FileInfo, ...]] = {}
-    for version, groups in found.items():
-        for (parts, _), members in sorted(groups.items()):
-            if set(members) == set(range(1, parts + 1)):
-                complete.setdefault(version, tuple(members[part] for part in range(1, parts + 1)))
-    return complete
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """Where a replay begins: behind a state, behind a checkpoint, or before version 0."""
+
+    version: int
+    replayed: "_Replay"
+    sources: Sequence[Adds]
+    infos: Mapping[int, Info]
+    added: Mapping[Key, int]
+    problems: tuple[str, ...]
+
+    @classmethod
+    def from_state(cls, state: State, resolve: Callable[[str], str]) -> "_Begun":
+        """Go on from a state; its files are dealt with as a checkpoint's."""
+        replayed = _Replay(resolve)
+        replayed.protocol, replayed.metadata, replayed.domains = state.protocol, state.metadata, dict(state.domains)
+        return cls(state.version, replayed, state.adds, state.infos, {}, state.problems)
+
+
+def _begin(log: Log, wanted: int, resolve: Callable[[str], str]) -> _Begun:
+    """Read the newest checkpoint that can be read; the commits behind an older one, or all of them, say the same."""
+    problems: list[str] = []
+    for start in log.starts(wanted):
+        replayed = _Replay(resolve)
+        try:
+            sources = [] if start < 0 else _read_checkpoint(log, log.checkpoints[start], replayed)
+        except TableError as error:
+            problems.append(str(error))
+        else:
+            infos, added = _history(log, start, resolve)
+            return _Begun(start, replayed, sources, infos, added, tuple(problems))
+    gap = next(iter(log.lacks(0, wanted)), 0)
+    raise TableError(f"{' '.join(problems)} The commit of version {gap} is missing, so nothing else tells the same.")
 
 
 _scan = json.JSONDecoder().raw_decode
@@ -252,10 +194,6 @@ class _Replay:
         self._rows = Rows()
         self._files: dict[Key, int] = {}
         """What JSON actions say of a file: its row, or UNKNOWN for a removed one."""
-
-    def go_on(self, state: State) -> None:
-        """Start from a state instead of from nothing; its files are dealt with as a checkpoint's."""
-        self.protocol, self.metadata, self.domains = state.protocol, state.metadata, dict(state.domains)
 
     def apply(self, actions: Iterable[Mapping[str, Any]], version: int) -> None:
         """Take the actions of one commit, or of a checkpoint with UNKNOWN as its version."""
@@ -300,6 +238,8 @@ class _Replay:
         suspects = np.flatnonzero(known.to_numpy(zero_copy_only=False))
         keys = _keys(source.rows.take(pa.array(suspects)))
         touched = [row for row, key in zip(suspects.tolist(), keys, strict=True) if key in self._files]
+        if not touched:
+            return source
         keep = np.ones(source.rows.num_rows, bool)
         keep[touched] = False
         return Adds(source.rows.filter(keep), None if source.parsed is None else source.parsed.filter(pa.array(keep)))

@@ -1,0 +1,164 @@
+"""The files of a Delta table's log, as its folder lists them: commits, checkpoints, and what tells one from another.
+
+Section names in comments are those of Delta's PROTOCOL.md.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.fs
+
+from zonal.errors import TableError, quoted
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-fA-F-]{36}))?\.(parquet|json)")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What tells a version's file from the one that another table, made anew in the same place, has by that name."""
+
+    path: str
+    size: int | None
+    time: int | None
+    """Nanoseconds since 1970."""
+    inode: int | None
+    """Where the file system is local."""
+
+    @property
+    def replaced(self) -> bool:
+        """Whether another file has its name now; a file that is gone may have been cleaned up."""
+        found = _marked(self.path) if self.inode is not None else None
+        return found is not None and found != self
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is there as it was."""
+        return self.inode is None or _marked(self.path) == self
+
+
+def _marked(path: str) -> Mark | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return Mark(path, found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """The files of a `_delta_log` folder.
+
+    The listing is the authority: `_last_checkpoint` is only a hint in the protocol, may be stale or broken, and a
+    listing is needed anyway to see the newest commit, so it isn't read.
+    """
+
+    filesystem: pa.fs.FileSystem
+    folder: str
+    commits: Mapping[int, pa.fs.FileInfo]
+    checkpoints: Mapping[int, tuple[pa.fs.FileInfo, ...]]
+    """Complete checkpoints only, by version."""
+
+    @classmethod
+    def of(cls, filesystem: pa.fs.FileSystem, folder: str) -> "Log":
+        """List the folder; a folder that doesn't exist or has no log raises a `TableError`."""
+        try:
+            infos = filesystem.get_file_info(pa.fs.FileSelector(folder))
+        except OSError as error:
+            raise TableError(
+                f"Can't list {quoted(folder, limit=300)}, so there is no Delta table to read: {error}"
+            ) from None
+        commits = {int(match[1]): info for info in infos if (match := _COMMIT.fullmatch(info.base_name))}
+        checkpoints = _complete_checkpoints(infos)
+        if not commits and not checkpoints:
+            raise TableError(
+                f"{quoted(folder, limit=300)} has no commit and no checkpoint: it is not the log of a Delta table."
+            )
+        return cls(filesystem, folder, commits, checkpoints)
+
+    def plan(self, version: int | None) -> tuple[int, int]:
+        """Return the checkpoint to start from (-1 for none) and the version to read, or say what is missing."""
+        newest = max([*self.commits, *self.checkpoints])
+        oldest = 0 if 0 in self.commits else min(self.checkpoints, default=0)
+        wanted = newest if version is None else version
+        if not oldest <= wanted <= newest:
+            raise TableError(
+                f"Version {wanted} of {quoted(self.folder, limit=300)} is not there: it has {oldest} to {newest}."
+            )
+        start = max((number for number in self.checkpoints if number <= wanted), default=-1)
+        if gaps := self.lacks(start + 1, wanted):
+            raise TableError(
+                f"The log {quoted(self.folder, limit=300)} has a gap: the commit of version {gaps[0]} is missing, "
+                f"so version {wanted} can't be told. Restore the file, or read a version below {gaps[0]}."
+            )
+        return start, wanted
+
+    def starts(self, wanted: int) -> list[int]:
+        """Return the checkpoints from which all commits up to a version are there, newest first, and -1 for none."""
+        found = sorted((number for number in self.checkpoints if number <= wanted), reverse=True)
+        return [start for start in [*found, -1] if not self.lacks(start + 1, wanted)]
+
+    def mark(self, version: int) -> Mark:
+        """Return what tells the file of a version from others: of its commit, else of its checkpoint."""
+        info = self.commits[version] if version in self.commits else self.checkpoints[version][0]
+        if not isinstance(self.filesystem, pa.fs.LocalFileSystem):
+            return Mark(info.path, info.size, info.mtime_ns, None)
+        if (found := _marked(info.path)) is None:
+            raise TableError(f"{quoted(info.path, limit=300)} is gone: the table was dropped while its log was read.")
+        return found
+
+    def has(self, version: int, mark: Mark) -> bool:
+        """Tell whether the file of a version is the one of the mark."""
+        listed = version in self.commits or version in self.checkpoints
+        return listed and mark.stands and self.mark(version) == mark
+
+    def lacks(self, first: int, last: int) -> list[int]:
+        """Return the versions from `first` to `last` whose commits aren't there."""
+        return [number for number in range(first, last + 1) if number not in self.commits]
+
+    def replayable(self, last: int) -> list[int]:
+        """Return the versions up to `last` that can be told and whose commits are there, oldest first."""
+        found: list[int] = []
+        told = -1
+        for number in sorted({*self.commits, *self.checkpoints}):
+            if number <= last and (number in self.checkpoints or told == number - 1):
+                told = number
+                found += [number] if number in self.commits else []
+        return found
+
+    def read(self, info: pa.fs.FileInfo) -> str:
+        """Return the text of one of the log's JSON files."""
+        try:
+            with self.filesystem.open_input_stream(info.path) as source:
+                data: bytes = source.read()
+                return data.decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise TableError(f"Can't read {quoted(info.path, limit=300)}: {error}") from None
+
+    def read_all(self, infos: Iterable[pa.fs.FileInfo]) -> Iterator[str]:
+        """Yield the texts in order, a few requests at a time: on an object store, waiting takes all the time."""
+        rest = iter(infos)
+        with ThreadPoolExecutor(8) as pool:
+            while batch := list(islice(rest, 32)):
+                yield from pool.map(self.read, batch)
+
+
+def _complete_checkpoints(infos: Iterable[pa.fs.FileInfo]) -> dict[int, tuple[pa.fs.FileInfo, ...]]:
+    """Choose one checkpoint a version; a multi-part one counts only with all its parts ("Multi-part checkpoint")."""
+    found: dict[int, dict[tuple[int, str], dict[int, pa.fs.FileInfo]]] = {}
+    for info in infos:
+        if match := _CHECKPOINT.fullmatch(info.base_name):
+            version, part, parts, uuid, _ = match.groups()
+            group = (int(parts or 1), uuid or "")
+            found.setdefault(int(version), {}).setdefault(group, {})[int(part or 1)] = info
+    complete: dict[int, tuple[pa.fs.FileInfo, ...]] = {}
+    for version, groups in found.items():
+        for (parts, _), members in sorted(groups.items()):
+            if set(members) == set(range(1, parts + 1)):
+                complete.setdefault(version, tuple(members[part] for part in range(1, parts + 1)))
+    return complete
