@@ -195,6 +195,8 @@ def test_a_history_that_cant_be_written_costs_neither_the_audit_nor_the_rewrite(
     assert done.note == "The run isn't in the history. The disk is full."
     with pytest.raises(HistoryError):
         zonal.cluster(life.name, by=["t"], runner=run_here, database="nosuch://x", **life.options)
+    with pytest.raises(ZonalError, match="database='False' is no history"):
+        zonal.audit("delta:/no/such/table", queries=["no such log"], database=False)
     assert zonal.open_table(life.name).snapshot().version == done.versions[-1], "refused before any work"
 
 

@@ -23,7 +23,7 @@ from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, Versioned, is_versioned
 from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent, table_names
 from zonal.verbs.drawing import compared
-from zonal.verbs.recording import Database, audit_record, opened
+from zonal.verbs.recording import Database, audit_record, check_database, opened
 from zonal.verbs.replaying import SAMPLE_QUERIES, Auditing, Case
 from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
@@ -72,6 +72,7 @@ def audit(
     limits = Limits(alert_ratio, alert_worse, alert_window)
     how = Auditing(sample, limits, look, sample_rows, hide_literals, seed, picture)
     how.check()
+    check_database(database)
     source = table_of(table, catalog=catalog, storage_options=storage_options)
     if not isinstance(queries, Workload | Logs):
         queries = Logs(Logs.of(queries).paths, names, dialect, timezone, views, half_life_days, cap, since)

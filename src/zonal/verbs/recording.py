@@ -6,6 +6,7 @@ from datetime import timezone as zones
 from typing import TYPE_CHECKING
 
 from zonal.auditing.audit import Audit
+from zonal.errors import ZonalError, quoted
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.history.store import History
 from zonal.layout import short_text
@@ -17,8 +18,15 @@ Database = History | str | None
 """A history, the URL of one, or none."""
 
 
+def check_database(database: object) -> None:
+    """Refuse what is no history, before any work is done for it."""
+    if not isinstance(database, History | str | None):
+        raise ZonalError(f"database={quoted(repr(database))} is no history: give its URL, an open one, or None.")
+
+
 def opened(database: Database) -> AbstractContextManager[History | None]:
     """Open a history by its URL, and close it in the end; one that is open stays so."""
+    check_database(database)
     return History.open(database) if isinstance(database, str) else nullcontext(database)
 
 
