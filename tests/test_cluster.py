@@ -3,6 +3,8 @@
 import datetime as dt
 import json
 import math
+import os
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import zonal
 from arrow_values import VALUES, build
 from cluster_tables import Delta, Iceberg, Meanwhile, Parquet, assert_same_rows, home, parts_of, row_counts, telemetry
 from iceberg_rewriting import Writer
@@ -456,6 +459,41 @@ def test_key_columns_have_bounds_even_where_the_table_limits_them(kind, properti
     for name, (lower, upper) in bounds.items():
         column = values[name].to_pylist()
         assert (lower, upper) == (min(column), max(column)), name
+
+
+def test_a_size_that_the_storage_contradicts_is_refused_at_once(tmp_path):
+    """By the size a file is cut into parts: of one that lies, there would be thousands."""
+    table = Delta(tmp_path).make(parts_of(telemetry(60), 2))
+    log = table.root / "_delta_log" / f"{1:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (added,) = (action["add"] for action in actions if "add" in action)
+    real, added["size"] = added["size"], 10**12
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    message = f"{added['path']}' has {real:,} bytes, and the table's metadata says 1,000,000,000,000"
+    with pytest.raises(TableError, match=re.escape(message)):
+        table.cluster(by=["x"])
+    with pytest.raises(TableError, match=re.escape(message)):
+        table.plan(by=["x"])
+    assert table.version() == 1
+
+
+def test_a_pipe_among_the_files_is_refused_and_not_waited_for(tmp_path):
+    table = Delta(tmp_path).make(parts_of(telemetry(60), 2))
+    path = table.files()[0].path
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(TableError, match=f"{path.name}'.* isn't a regular file"):
+        table.cluster(by=["x"])
+    assert zonal.explain(table.name, where="x = 5").levels, "it is told among the notes"
+
+
+@pytest.mark.parametrize("kind", NEWEST)
+def test_a_database_of_a_wrong_type_is_refused_before_any_work(kind, tmp_path):
+    table = home(kind, tmp_path).make([telemetry(60)])
+    before = table.version()
+    with pytest.raises(ZonalError, match="database='False' is no history"):
+        table.cluster(by=["x"], database=False)
+    assert table.version() == before
 
 
 @pytest.mark.parametrize("kind", NEWEST)

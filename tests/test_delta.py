@@ -1,5 +1,6 @@
 import io
 import json
+import os
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -29,9 +30,10 @@ from delta_tables import (
 from zonal.errors import TableError
 from zonal.files import UNKNOWN
 from zonal.layout import Layout
-from zonal.storage import azure_arguments, s3_arguments
+from zonal.storage import Storage, azure_arguments, s3_arguments
 from zonal.tables import deltalog, deltastats
 from zonal.tables.delta import DeltaTable, is_delta
+from zonal.worker.datafile import open_parquet
 
 UTC = timezone.utc
 
@@ -758,6 +760,84 @@ def test_paths_are_decoded_once_and_may_be_absolute(log):
 def test_two_writings_of_a_path_are_one_file(log):
     log.commit(*HEAD, add("a%20b")).commit(remove(f"file://{log}/a%20b"))
     assert names(read(log)) == []
+
+
+@pytest.mark.parametrize("size", [-1, -(10**15), 2**44 + 1, 10**18, 10**30, 1.5, 1e12, float("nan"), "12", None, True])
+def test_a_size_that_no_file_has_is_an_error_that_names_file_and_value(log, size):
+    log.commit(*HEAD, add("part-1.parquet", size=size))
+    with pytest.raises(TableError, match=r"size of '.*part-1\.parquet' can't be ") as caught:
+        read(log)
+    assert str(size) in str(caught.value)
+
+
+def test_a_size_that_no_file_has_is_an_error_in_a_checkpoint_too(log):
+    log.commit(*HEAD).checkpoint(*HEAD, add("part-1.parquet", size=-5))
+    with pytest.raises(TableError, match=r"size of '.*part-1\.parquet' can't be -5"):
+        read(log)
+
+
+@pytest.mark.parametrize("path", ["a%00b", "a\0b", "\ud800.parquet", "x/\udfff"])
+def test_a_path_that_no_file_has_is_an_error_that_names_it(log, path):
+    text = "".join(json.dumps(action) + "\n" for action in (*HEAD, add(path)))
+    (log.log / f"{0:020d}.json").write_text(text)
+    with pytest.raises(TableError, match="no file can be called") as caught:
+        read(log)
+    str(caught.value).encode()
+
+
+def test_a_removed_path_that_no_file_has_is_an_error_that_names_it(log):
+    log.commit(*HEAD, add("a")).checkpoint(*HEAD, add("a"))
+    (log.log / f"{1:020d}.json").write_text(json.dumps(remove("\ud800")))
+    with pytest.raises(TableError, match=r"no file can be called '\\ud800'"):
+        read(log)
+
+
+@pytest.mark.parametrize("name", ["stats", "tags", "clusteringProvider"])
+def test_half_a_character_in_what_is_said_of_a_file_is_an_error(log, name):
+    value = {"zonal.layout": "\ud800"} if name == "tags" else "\ud800"
+    (log.log / f"{0:020d}.json").write_text("".join(json.dumps(a) + "\n" for a in (*HEAD, add("a", **{name: value}))))
+    with pytest.raises(TableError):
+        read(log)
+
+
+def test_local_files_are_found_however_their_uri_is_written(log):
+    paths = [
+        f"file:{log.path}/a",
+        f"file://{log.path}/b",
+        f"file://localhost{log.path}/c",
+        f"FILE://LOCALHOST{log.path}/d",
+    ]
+    log.commit(*HEAD, *map(add, paths))
+    assert sorted(read(log).files.paths.to_pylist()) == [f"{log.path}/{name}" for name in "abcd"]
+    assert read(f"file://localhost{log.path}").location == str(log.path)
+    storage = Storage(str(log.path), {})
+    assert storage.locate(f"file://localhost{log.path}/a")[1] == f"{log.path}/a"
+
+
+def test_a_file_of_another_machine_is_refused(log):
+    with pytest.raises(TableError, match="machine 'elsewhere'"):
+        read(f"file://elsewhere{log.path}")
+    with pytest.raises(TableError, match="machine 'elsewhere'"):
+        Storage(str(log.path), {}).locate("file://elsewhere/x")
+    log.commit(*HEAD, add("file://elsewhere/x"))
+    with pytest.raises(TableError, match="machine 'elsewhere'"):
+        read(log)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(log):
+    os.mkfifo(log.path / "pipe")
+    log.commit(*HEAD, add("pipe"))
+    table = DeltaTable(str(log))
+    with pytest.raises(TableError, match=r"/pipe'.* isn't a regular file"):
+        table.open_file(table.snapshot().files.paths[0].as_py())
+    with (
+        pytest.raises(TableError, match=r"/pipe'.* isn't a regular file"),
+        open_parquet(Storage(str(log.path), {}), f"{log.path}/pipe"),
+    ):
+        pass
+    os.mkfifo(log.log / f"{1:020d}.json")
+    with pytest.raises(TableError, match="isn't a regular file"):
+        read(log)
 
 
 def test_a_missing_data_file_is_named_when_opened(log):

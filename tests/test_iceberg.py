@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import math
+import os
 import random
 import struct
 import uuid
@@ -704,6 +705,45 @@ def test_damaged_manifests_are_errors_and_never_crash(catalog):
             assert len(snapshot.files.bounds["id"].lower) == len(snapshot.files), "decoded into something consistent"
         except TableError as error:
             assert manifest.name in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"record_count": -1}, "number of rows of 'one.parquet' can't be -1"),
+        ({"record_count": -(2**40)}, "number of rows of 'one.parquet' can't be -1099511627776"),
+        ({"file_size_in_bytes": -7}, "size of 'one.parquet' can't be -7"),
+        ({"file_size_in_bytes": 10**18}, "size of 'one.parquet' can't be 1000000000000000000"),
+    ],
+)
+def test_counts_that_no_file_has_are_errors_that_name_it(catalog, fields, message):
+    made = Handmade(catalog.create_table("db.t", LONG))
+    made.add_manifest([made.data_file("one.parquet", **fields)])
+    with pytest.raises(TableError, match=message):
+        read(made.commit())
+
+
+def test_a_path_that_no_file_has_is_an_error_that_names_it(catalog):
+    made = Handmade(catalog.create_table("db.t", LONG))
+    made.add_manifest([made.data_file("a\0b")])
+    with pytest.raises(TableError, match=r"no file can be called 'a\\x00b'"):
+        read(made.commit())
+
+
+def test_a_location_that_pyiceberg_takes_for_a_relative_path_is_refused(catalog, tmp_path):
+    made = Handmade(catalog.create_table("db.t", LONG))
+    made.metadata["location"] = f"file://localhost{tmp_path}/warehouse/db/t"
+    made.add_manifest([made.data_file("a")])
+    with pytest.raises(TableError, match="takes the machine's name for a folder"):
+        read(made.commit())
+
+
+def test_a_pipe_is_refused_and_not_waited_for(catalog, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    table = IcebergTable("db.t", catalog.create_table("db.t", LONG))
+    for path in (f"{tmp_path}/pipe", f"file://{tmp_path}/pipe", f"file://localhost{tmp_path}/pipe"):
+        with pytest.raises(TableError, match=r"/pipe'.* isn't a regular file"):
+            table.open_file(path)
 
 
 def test_damaged_metadata_file_is_named(tmp_path):

@@ -416,6 +416,17 @@ def test_broken_position_deletes_are_refused_by_name(columns, message, tmp_path)
         list(reader(path, NUMBERS).rows(source(path, position_deletes=(str(tmp_path / "deletes.parquet"),))))
 
 
+@pytest.mark.parametrize("start", ["", "file:", "file://", "file://localhost"])
+@pytest.mark.parametrize("own", ["", "file://localhost"])
+def test_position_deletes_apply_however_the_path_of_the_file_is_written(start, own, tmp_path):
+    path = write_numbers(tmp_path)
+    pq.write_table(pa.table({"file_path": [f"{start}{path}"], "pos": [7]}), tmp_path / "deletes.parquet")
+    deletes = (str(tmp_path / "deletes.parquet"),)
+    parts = list(reader(path, NUMBERS).rows(source(f"{own}{path}", position_deletes=deletes)))
+    assert sum(part.data.num_rows for part in parts) == 99
+    assert 7 not in [position for part in parts for position in part.positions.tolist()]
+
+
 def test_only_row_groups_of_a_delete_file_that_concern_the_file_are_read(tmp_path):
     path = write_numbers(tmp_path)
     paths = [str(path)] * 10 + ["/zzz"] * 10

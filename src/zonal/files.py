@@ -12,7 +12,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from zonal.errors import TableError, quoted
 from zonal.layout import Layout
 
 Ints = npt.NDArray[np.int64]
@@ -123,6 +125,33 @@ class Files:
 
     def __len__(self) -> int:
         return len(self.sizes)
+
+
+LARGEST_FILE = 2**44
+"""Bytes; object stores have smaller limits, and sums of such numbers fit into 64 bits."""
+
+
+def refuse_impossible(files: Files, table: str, *, fewest_rows: int = UNKNOWN) -> None:
+    """Raise a `TableError` for a size, a number of rows or a path that no file has, so that nobody reckons with it.
+
+    `fewest_rows` is 0 in a format that always tells them.
+    """
+    wrong = {
+        "size": (files.sizes, (files.sizes < 0) | (files.sizes > LARGEST_FILE)),
+        "number of rows": (files.rows, files.rows < fewest_rows),
+    }
+    for what, (values, bad) in wrong.items():
+        for file in np.flatnonzero(bad)[:1].tolist():
+            raise TableError(
+                f"The metadata of {quoted(table, limit=200)} is wrong: the {what} of "
+                f"{quoted(files.paths[file].as_py(), limit=300)} can't be {values[file]}."
+            )
+    odd = pc.match_substring(files.paths, "\0")
+    if pc.any(odd).as_py():
+        path = files.paths.filter(odd)[0].as_py()
+        raise TableError(
+            f"The metadata of {quoted(table, limit=200)} is wrong: no file can be called {quoted(path, limit=300)}."
+        )
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,19 @@
 """Where tables lie: local files and object stores, by way of pyarrow's file systems."""
 
+import errno
+import os
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from os.path import abspath
+from stat import S_ISREG
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs
 
-from zonal.errors import TableError
+from zonal.errors import TableError, quoted
 
 _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss", "az": "abfss", "azure": "abfss"}
@@ -29,6 +32,7 @@ class Storage:
         if not _is_uri(location):
             self.root = abspath(location)
         elif urlsplit(location).scheme.lower() == "file":
+            _refuse_host(urlsplit(location).netloc, location)
             self.root = abspath(unquote(urlsplit(location).path))
         else:
             parts = urlsplit(location)
@@ -42,7 +46,7 @@ class Storage:
         """Return the location of a path in the log: a relative path or a URI, percent-encoded once ("Add File")."""
         full, literal = _is_uri(path), unquote(path) if "%" in path else path
         if full:
-            return f"/{literal[5:].lstrip('/')}" if literal[:5].lower() == "file:" else literal
+            return local_path(literal) or literal
         if not literal.startswith("/"):
             return f"{self.root}/{literal}"
         # As in every URI, a leading slash starts at the store's root.
@@ -78,10 +82,42 @@ class Storage:
 
 
 def local_path(location: str) -> str | None:
-    """Return the path of a location on a local or mounted file system; None where it is in an object store."""
-    if location[:5].lower() == "file:":
-        return f"/{location[5:].lstrip('/')}"
-    return None if _is_uri(location) else location
+    """Return the path of a location on a local or mounted file system; None where it is in an object store.
+
+    A `file:` URI may be written in any way; that of another machine is refused.
+
+    >>> local_path("file:/x/y"), local_path("file://localhost/x/y"), local_path("/x/y"), local_path("s3://x/y")
+    ('/x/y', '/x/y', '/x/y', None)
+    """
+    if location[:5].lower() != "file:":
+        return None if _is_uri(location) else location
+    path = location[5:]
+    if path.startswith("//"):
+        host, _, path = path[2:].partition("/")
+        _refuse_host(host, location)
+    return f"/{path.lstrip('/')}"
+
+
+def _refuse_host(host: str, uri: str) -> None:
+    if host.lower() not in ("", "localhost"):
+        raise TableError(
+            f"{quoted(uri, limit=300)} names a file of the machine {quoted(host)}. Of this one, a path has "
+            "three slashes, as in file:///path."
+        )
+
+
+def open_regular(filesystem: pa.fs.FileSystem, path: str) -> pa.NativeFile:
+    """Open a file for random access, but on a local disk nothing that `refuse_special` refuses."""
+    if isinstance(filesystem, pa.fs.LocalFileSystem):
+        refuse_special(path)
+    return filesystem.open_input_file(path)
+
+
+def refuse_special(location: str) -> None:
+    """Raise an `OSError` for a local pipe, socket or device: opening one may wait forever, and reading never end."""
+    path = local_path(location)
+    if path is not None and not S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "It isn't a regular file", path)
 
 
 def _is_uri(location: str) -> bool:

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.fs
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.files import Commit, Ints, Physical, Snapshot
+from zonal.files import Commit, Ints, Physical, Snapshot, refuse_impossible
 from zonal.layout import Layout
 from zonal.rewrite import Reading, Rewrite, Scan, Source, Writing
-from zonal.storage import Storage
+from zonal.storage import Storage, open_regular
 from zonal.tables.deltaadds import Live
 from zonal.tables.deltacommit import Replacement, commit, log_folder
 from zonal.tables.deltafiles import files_of
@@ -97,6 +97,7 @@ class DeltaTable:
         schema, leaves = read_schema(state.metadata.schema, mapping=mapping)
         layout, problems = recorded_layout(state.metadata.configuration)
         files, providers = files_of(state.adds, leaves, state.metadata.partitioning, indexed(state.metadata))
+        refuse_impossible(files, self.name)
         marked = {"clusteringProvider": str(providers)} if providers else {}
         snapshot = Snapshot(
             name=self.name,
@@ -241,7 +242,7 @@ class DeltaTable:
         """Open one of the snapshot's files for random access; the caller closes it."""
         try:
             filesystem, inner = self._storage.locate(path)
-            return filesystem.open_input_file(inner)
+            return open_regular(filesystem, inner)
         except OSError as error:
             raise TableError(f"Can't open {quoted(path, limit=300)} of {quoted(self.name)}: {error}") from None
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from zonal.errors import TableError, quoted
+from zonal.files import LARGEST_FILE
+
 LAYOUT_TAG = "zonal.layout"
 RUN_TAG = "zonal.run"
 STRINGS = pa.map_(pa.string(), pa.string())
@@ -105,7 +108,10 @@ class Rows:
         deletions, tags, values = add.get("deletionVector"), add.get("tags"), add.get("partitionValues") or {}
         row = len(self.offsets) - 1
         columns = self.columns
-        columns["size"].append(int(add["size"]))
+        size = add["size"]
+        if type(size) is not int or not 0 <= size <= LARGEST_FILE:
+            raise TableError(f"The log is wrong: the size of {quoted(path, limit=300)} can't be {quoted(str(size))}.")
+        columns["size"].append(size)
         columns["path"].append(path)
         columns["stats"].append(add.get("stats"))
         columns["layout"].append(tags.get(LAYOUT_TAG) if tags else None)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from zonal.errors import TableError, quoted
 from zonal.files import UNKNOWN
+from zonal.storage import open_regular
 from zonal.tables.deltaadds import ADDS, LAYOUT_TAG, STRINGS, Adds, dumped, vector_id
 
 _SMALL = ("protocol", "metaData", "domainMetadata", "sidecar")
@@ -22,7 +23,7 @@ def read_checkpoint_file(
 ) -> tuple[list[dict[str, Any]], Adds]:
     """Return the small actions of a checkpoint or sidecar file, and the files that it adds."""
     try:
-        with filesystem.open_input_file(path) as source:
+        with open_regular(filesystem, path) as source:
             # INT96 timestamps of stats_parsed would overflow as nanoseconds.
             file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             names = set(file.schema_arrow.names)

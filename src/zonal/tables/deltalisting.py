@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from zonal.errors import TableError, quoted
+from zonal.storage import open_regular
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-fA-F-]{36}))?\.(parquet|json)")
@@ -134,7 +135,7 @@ class Log:
     def read(self, info: pa.fs.FileInfo) -> str:
         """Return the text of one of the log's JSON files."""
         try:
-            with self.filesystem.open_input_stream(info.path) as source:
+            with open_regular(self.filesystem, info.path) as source:
                 data: bytes = source.read()
                 return data.decode()
         except (OSError, UnicodeDecodeError) as error:

@@ -212,10 +212,10 @@ class _Replay:
 
     def _take(self, name: str, body: Json, version: int) -> None:
         if name == "add":
-            path = self.resolve(body["path"])
+            path = self._located(body["path"])
             self._files[path, vector_id(body.get("deletionVector"))] = self._rows.append(body, path, version)
         elif name == "remove":
-            self._files[self.resolve(body["path"]), vector_id(body.get("deletionVector"))] = UNKNOWN
+            self._files[self._located(body["path"]), vector_id(body.get("deletionVector"))] = UNKNOWN
         elif name == "metaData":
             columns, configuration = body.get("partitionColumns"), body.get("configuration")
             self.metadata = Metadata(body["schemaString"], tuple(columns or ()), dict(configuration or {}), dict(body))
@@ -228,6 +228,16 @@ class _Replay:
             self.protocol = Protocol(int(body["minReaderVersion"]), int(body["minWriterVersion"]), *features)
         elif name == "commitInfo" and version != UNKNOWN:
             self.infos[version] = dict(body)
+
+    def _located(self, path: str) -> str:
+        """Return a file's location; JSON can have halves of characters in it, which no path has."""
+        location = self.resolve(path)
+        if not location.isascii():
+            try:
+                location.encode()
+            except UnicodeEncodeError:
+                raise TableError(f"The log is wrong: no file can be called {quoted(path, limit=300)}.") from None
+        return location
 
     def without_touched(self, source: Adds) -> Adds:
         """Drop the checkpoint's files that later commits removed or added anew."""
@@ -248,7 +258,7 @@ class _Replay:
         """Return the live files of JSON actions."""
         try:
             return self._rows.take([row for row in self._files.values() if row != UNKNOWN])
-        except (pa.ArrowException, TypeError, OverflowError) as error:
+        except (pa.ArrowException, TypeError, OverflowError, UnicodeError) as error:
             raise TableError(f"An 'add' action of the log has a value of a wrong type: {error}") from None
 
 
@@ -275,7 +285,7 @@ def _history(log: Log, start: int, resolve: Callable[[str], str]) -> tuple[dict[
                     if add := action.get("add"):
                         added.setdefault((resolve(add["path"]), vector_id(add.get("deletionVector"))), number)
                     infos[number] = dict(action.get("commitInfo") or infos[number])
-                except (ValueError, TypeError, KeyError, RecursionError):
+                except (ValueError, TypeError, KeyError, RecursionError, TableError):
                     continue
     return infos, added
 

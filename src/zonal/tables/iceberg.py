@@ -17,9 +17,10 @@ from pyiceberg.table.snapshots import Snapshot as PyIcebergSnapshot
 from pyiceberg.utils.config import Config
 
 from zonal.errors import TableError, quoted, suggestion
-from zonal.files import Commit, Ints, Physical, Snapshot
+from zonal.files import Commit, Ints, Physical, Snapshot, refuse_impossible
 from zonal.layout import Layout
 from zonal.rewrite import Rewrite, Scan, Writing
+from zonal.storage import refuse_special
 from zonal.tables.icebergbounds import arrow_schema, fields, leaves
 from zonal.tables.icebergcommit import Target, commit_rewrite, files_since
 from zonal.tables.icebergentries import read_contents
@@ -94,6 +95,7 @@ class IcebergTable:
     def snapshot(self) -> Snapshot:
         """Read the manifests of the version; a file that can't be read is a `TableError` that names it."""
         metadata = self.table.metadata
+        _refuse_host(metadata.location)
         live = read_live(
             self.table.io,
             self._snapshot.manifest_list if self._snapshot else None,
@@ -101,6 +103,8 @@ class IcebergTable:
             columns=set(leaves(self._schema)),
         )
         commits = {entry.snapshot_id: _commit(entry) for entry in metadata.snapshots}
+        files = files_of(live, metadata, self._schema, commits)
+        refuse_impossible(files, self.name, fewest_rows=0)
         layout, problems = recorded_layout(metadata.properties)
         snapshot = Snapshot(
             name=self.name,
@@ -110,7 +114,7 @@ class IcebergTable:
             time=_time(self._snapshot.timestamp_ms) if self._snapshot else None,
             schema=arrow_schema(self._schema),
             partitioning=tuple(field_text(field, self._schema) for field in set_fields(metadata.spec())),
-            files=files_of(live, metadata, self._schema, commits),
+            files=files,
             physical={name: Physical(name, field.field_id) for name, field in fields(self._schema).items()},
             layout=layout,
             properties=dict(metadata.properties),
@@ -221,12 +225,22 @@ class IcebergTable:
     def open_file(self, path: str) -> pa.NativeFile:
         """Open a file through the table's own file access, with the credentials that the catalog gave it."""
         try:
+            refuse_special(path)
             stream = self.table.io.new_input(path).open()
         except FileNotFoundError:
             raise TableError(f"The file {quoted(path, limit=300)} of {quoted(self.name)} doesn't exist.") from None
         except Exception as error:  # object stores raise errors of their own
             raise TableError(f"Can't open the file {quoted(path, limit=300)}: {what_of(error)}") from error
         return stream if isinstance(stream, pa.NativeFile) else pa.PythonFile(stream, mode="r")
+
+
+def _refuse_host(location: str) -> None:
+    """Refuse `file://localhost/x`, which is `/x` to others and `localhost/x` below the current folder to PyIceberg."""
+    if location[:7].lower() == "file://" and location[7:8] != "/":
+        raise TableError(
+            f"PyIceberg can't find a table at {quoted(location, limit=300)}: it takes the machine's name for a folder. "
+            "Give the table a location with three slashes, as in file:///path."
+        )
 
 
 # --- catalogs ------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from pyiceberg.io import FileIO
 
 from zonal.errors import TableError, quoted
 from zonal.files import UNKNOWN, Ints
+from zonal.storage import refuse_special
 from zonal.tables.icebergavro import records
 
 PartitionKey = tuple[int, Mapping[int, Any]]
@@ -170,8 +171,10 @@ def fetched(io: FileIO, paths: Sequence[str]) -> Iterator[bytes]:
 
 
 def fetch(io: FileIO, path: str) -> bytes:
-    with naming(path), io.new_input(path).open() as stream:
-        return stream.read()
+    with naming(path):
+        refuse_special(path)
+        with io.new_input(path).open() as stream:
+            return stream.read()
 
 
 def _read_manifest(data: bytes, manifest: Manifest, columns: set[int]) -> _Part:

@@ -20,7 +20,7 @@ from zonal.parquet import decode
 from zonal.parquet.decode import NOTHING, Range, Scalar, Statistics
 from zonal.parquet.footer import Footer, parse_footer, read_footer_bytes, row_group_ranges
 from zonal.rewrite import Scan
-from zonal.storage import Storage
+from zonal.storage import Storage, open_regular
 from zonal.tables.hivefolders import HIVE_NULL
 from zonal.tables.parquetcopy import LAYOUT_KEY, scan_files
 
@@ -98,7 +98,7 @@ class ParquetTable:
         if not path.startswith(self._base) or inside[:1] not in ("", "/"):
             raise TableError(f"{quoted(path)} is no file of {quoted(self.name)}.")
         try:
-            return self._storage.open_input_file(self._root + inside)
+            return open_regular(self._storage, self._root + inside)
         except (OSError, pa.ArrowException) as error:
             raise TableError(f"It can't be opened: {error}") from error
 

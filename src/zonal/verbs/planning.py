@@ -15,6 +15,7 @@ from zonal.verbs.advise import silent
 from zonal.verbs.checking import Job, rewritable, size_of
 from zonal.verbs.learning import Queries, learned_for
 from zonal.verbs.rewriting import new_run, physical
+from zonal.worker.splits import refuse_wrong_sizes
 
 START_SECONDS = 5.0
 """What starting Spark takes, about."""
@@ -78,6 +79,7 @@ def plan_clustering(
     writing = job.table.writing(job.snapshot, layout=job.layout, run=new_run())
     for files in groups:
         scan = job.table.scan(job.snapshot, files)
+        refuse_wrong_sizes(scan)
         placement, sizes = plan(scan, writing, physical(job.layout, scan))
         count = sum(sizes.rows.values())
         rows, new_files = rows + count, new_files + placement.files

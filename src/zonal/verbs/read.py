@@ -11,7 +11,7 @@ from zonal.pruning import FileIndex
 from zonal.sql.where import parse_where
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, is_readable
-from zonal.worker.splits import plan_splits
+from zonal.worker.splits import plan_splits, refuse_wrong_sizes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,4 +43,5 @@ def read(
         bound = bind(predicate, snapshot.schema, dialect=dialect, timezone=timezone)
         files = np.flatnonzero(FileIndex(snapshot).prune(bound).kept)
     scan = named.scan(snapshot, files, columns=snapshot.schema.names)
+    refuse_wrong_sizes(scan)
     return read_rows(spark, scan, snapshot.schema, plan_splits(scan.sources, 1))

@@ -22,7 +22,7 @@ from zonal.rewrite import Property, Rewrite, Scan, Tally, Writing, Written
 from zonal.sampling import plan
 from zonal.tables.table import Rewritable
 from zonal.verbs.proof import check_files, check_rows
-from zonal.worker.splits import Split, plan_splits
+from zonal.worker.splits import Split, plan_splits, refuse_wrong_sizes
 from zonal.worker.writer import WRITES_BLOOM_FILTERS
 
 ATTEMPTS = 5
@@ -171,6 +171,7 @@ def write_files(
     With them comes what was expected before they were written.
     """
     report("sampling")
+    refuse_wrong_sizes(scan)
     placement, sizes = plan(scan, writing, physical(layout, scan))
     report("rewriting")
     tallies, written = runner(scan, writing, placement, plan_splits(scan.sources, placement.files), report)

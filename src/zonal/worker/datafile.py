@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from zonal.storage import Storage
+from zonal.storage import Storage, open_regular
 from zonal.worker.problem import FileError, naming
 from zonal.worker.projection import FileSchema, leaf_count
 
@@ -64,7 +64,7 @@ def open_parquet(storage: Storage, path: str, footer: pq.FileMetaData | None = N
     """Open a Parquet file for as long as the context lasts; what goes wrong there is a `TableError` that names it."""
     with naming(path):
         filesystem, inside = storage.locate(path)
-        with filesystem.open_input_file(inside) as source:
+        with open_regular(filesystem, inside) as source:
             file = pq.ParquetFile(
                 source,
                 metadata=footer,

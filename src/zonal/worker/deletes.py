@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from zonal.errors import TableError, quoted
 from zonal.files import Ints
 from zonal.rewrite import FIELD_ID, Reading, Source, Vector
-from zonal.storage import Storage
+from zonal.storage import Storage, local_path, open_regular
 from zonal.worker import roaring
 from zonal.worker.cache import Cache
 from zonal.worker.datafile import DataFile, open_parquet
@@ -95,12 +95,12 @@ def read_vector(vector: Vector, storage: Storage, rows: int) -> Ints:
 
 
 def plain_path(path: str) -> str:
-    """Return a path as it is compared: of `file:/x`, `file:///x` and `/x` writers use any.
+    """Return a path as it is compared: of `file:/x`, `file:///x`, `file://localhost/x` and `/x` writers use any.
 
-    >>> plain_path("file:///x"), plain_path("s3://b//x")
-    ('/x', 's3://b//x')
+    >>> plain_path("file:///x"), plain_path("file://localhost/x"), plain_path("s3://b//x")
+    ('/x', '/x', 's3://b//x')
     """
-    return f"/{path[5:].lstrip('/')}" if path[:5].lower() == "file:" else path
+    return local_path(path) or path
 
 
 def _framed(vector: Vector, storage: Storage) -> bytes:
@@ -108,7 +108,7 @@ def _framed(vector: Vector, storage: Storage) -> bytes:
     if vector.location is None:
         raise FileError("its deletion vector has neither a location nor bytes")
     filesystem, inside = storage.locate(vector.location)
-    with filesystem.open_input_file(inside) as file:
+    with open_regular(filesystem, inside) as file:
         if vector.offset < 0 or vector.size < _FRAME or vector.offset + vector.size > file.size():
             raise FileError(
                 f"a deletion vector of {vector.size:,} bytes at {vector.offset:,} is beyond its {file.size():,} bytes"
@@ -154,8 +154,11 @@ def _path_bounds(group: pq.RowGroupMetaData, leaf: int) -> tuple[bytes, bytes] |
 def _might_hold(bounds: tuple[bytes, bytes], path: str) -> bool:
     """Tell whether a row group can have deletes of a file, whichever way its path is written there."""
     plain = plain_path(path)
-    spellings = {path, plain} | ({f"file:{plain}", f"file://{plain}"} if plain.startswith("/") else set())
+    spellings = {path, plain} | ({f"{start}{plain}" for start in _LOCAL} if plain.startswith("/") else set())
     return any(bounds[0] <= spelling.encode() <= bounds[1] for spelling in spellings)
+
+
+_LOCAL = ("file:", "file://", "file://localhost")
 
 
 def _grouped(data: pa.Table) -> _ByPath:

@@ -3,12 +3,15 @@
 import base64
 import json
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from zonal.rewrite import EqualityDelete, Source, Vector
+from zonal.errors import TableError, quoted
+from zonal.rewrite import EqualityDelete, Scan, Source, Vector
+from zonal.worker.problem import naming
 
 SPLIT_BYTES = 16 * 1024**2
 """Bytes of files that a task reads."""
@@ -26,6 +29,30 @@ class Share:
 
 
 Split = tuple[Share, ...]
+
+LARGE = 1024**3
+"""Bytes from which on a file's size is asked for: it tells into how many parts the file is cut."""
+
+
+def refuse_wrong_sizes(scan: Scan) -> None:
+    """Raise a `TableError` for a large file that the storage knows to have another size than the metadata says."""
+    large = [source for source in scan.sources if source.size > LARGE]
+    if not large:
+        return
+
+    def real(source: Source) -> int | None:
+        with naming(source.path):
+            filesystem, inside = scan.storage.locate(source.path)
+            found: int | None = filesystem.get_file_info(inside).size
+            return found
+
+    with ThreadPoolExecutor(8) as pool:
+        for source, size in zip(large, pool.map(real, large), strict=True):
+            if size is not None and size != source.size:
+                raise TableError(
+                    f"The file {quoted(source.path, limit=300)} has {size:,} bytes, and the table's metadata says "
+                    f"{source.size:,}: one of them is damaged."
+                )
 
 
 def plan_splits(sources: Sequence[Source], new_files: int) -> list[Split]:
