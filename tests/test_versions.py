@@ -1,6 +1,7 @@
 """Older versions of tables: pinned, listed along the line that led to them, with the names of their time."""
 
 import json
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,11 +15,13 @@ from pyiceberg.types import LongType
 
 from cluster_tables import Delta, Iceberg, Parquet
 from zonal.auditing.naming import _decoded, named_as
+from zonal.auditing.replaced import replaced_by
 from zonal.errors import TableError, ZonalError
-from zonal.files import Bounds
+from zonal.files import Bounds, LazyBounds
 from zonal.predicates.bind import bind
 from zonal.pruning import FileIndex
 from zonal.sql.where import parse_where
+from zonal.tables.deltalisting import Log
 from zonal.tables.opening import open_table
 from zonal.tables.table import is_versioned
 
@@ -144,6 +147,71 @@ def test_commits_that_were_cleaned_behind_a_checkpoint_are_not_in_the_line(tmp_p
     assert [len(table.at(commit.id).snapshot().files) for commit in table.versions()] == [5, 6]
     with pytest.raises(TableError, match="Version 3"):
         table.at(3).snapshot()
+
+
+def reads_of(monkeypatch):
+    """The versions whose commits are read from now on, in order."""
+    real, found = Log.read, []
+
+    def read(self, info):
+        found.append(int(info.base_name[:20]))
+        return real(self, info)
+
+    monkeypatch.setattr(Log, "read", read)
+    return found
+
+
+def test_versions_that_are_asked_for_oldest_first_have_each_commit_read_once(tmp_path, monkeypatch):
+    home = Delta(tmp_path).make([rows(10 * number) for number in range(6)])
+    OtherDelta(home.root).delete("x = 15")  # version 6
+    expected = [OtherDelta(home.root, version=number).file_uris() for number in range(7)]
+    table = opened(home)
+    read = reads_of(monkeypatch)
+    held = None
+    for number in range(7):
+        held = table.at(number).snapshot()
+        assert sorted(held.files.paths.to_pylist()) == sorted(expected[number])
+        assert held.version == number
+        assert list(held.commits) == list(range(number + 1))
+    assert read == list(range(7))
+
+
+def test_a_version_of_a_table_that_was_made_anew_is_read_from_nothing(tmp_path):
+    home = Delta(tmp_path).make([rows(10 * number) for number in range(3)])
+    table = opened(home)
+    held = table.at(1).snapshot()
+    for file in (home.root / "_delta_log").iterdir():
+        file.unlink()
+    home.make([rows(100), rows(110), rows(120), rows(130)])
+    found = table.at(2).snapshot()
+    assert found.files.bounds["x"].lower.to_pylist() == [100, 110, 120]
+    assert not {*held.files.paths.to_pylist()} & {*found.files.paths.to_pylist()}
+
+
+def test_what_a_commit_replaced_is_asked_for_oldest_first(tmp_path):
+    home = Delta(tmp_path).make([rows(10 * number) for number in range(3)])
+    OtherDelta(home.root).delete("x = 15")  # version 3
+    home.append(rows(50))
+    table, asked = opened(home), []
+    snapshot = table.snapshot()
+
+    def at(version):
+        asked.append(version)
+        return table.at(version).snapshot()
+
+    files = np.flatnonzero(snapshot.files.added_by == 3)
+    found = replaced_by(snapshot.commits[3], snapshot.files, files, snapshot, at)
+    assert asked == [2, 3], "going back, all commits before would be read again"
+    assert found.removed == 1
+
+
+def test_an_older_version_is_named_without_decoding_its_bounds(home):
+    now, old = (opened(home).snapshot() for _ in range(2))
+    undecoded = LazyBounds({name: lambda: pytest.fail("bounds were decoded") for name in old.files.bounds})
+    named = named_as(replace(old, files=replace(old.files, bounds=undecoded)), now)
+    assert [*named.files.bounds] == [*now.files.bounds]
+    assert "x" in named.files.bounds
+    assert "nothing" not in named.files.bounds
 
 
 def test_a_gap_in_the_log_ends_the_line_until_the_next_checkpoint(tmp_path):

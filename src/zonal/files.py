@@ -78,6 +78,9 @@ class LazyBounds(Mapping[str, Bounds]):
             self._known[name] = self._decoders[name]()
         return self._known[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._decoders  # what `Mapping` has would decode it
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._decoders)
 

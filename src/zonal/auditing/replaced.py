@@ -45,8 +45,8 @@ def replaced_by(
     parent = snapshot.commits.get(commit.parent)
     if snapshot.format == "iceberg" and parent is not None and _only_appends(commit, parent):
         return _NOTHING
-    after = snapshot if snapshot.version == commit.id else at(commit.id)
-    before = at(commit.parent) if after is not None else None
+    before = at(commit.parent)  # first: going forward, a version costs the commits since the last one
+    after = None if before is None else snapshot if snapshot.version == commit.id else at(commit.id)
     if before is None or after is None:
         return None
     removed = ~_holds(after.files.paths, before.files.paths)

@@ -91,7 +91,7 @@ class DeltaTable:
 
         What the log doesn't say is UNKNOWN or null; a log that can't be read completely raises a `TableError`.
         """
-        state = self._replay(self._version)
+        state = self._replay(self._version, after=self._held(self._version))
         _refuse_unreadable(state.protocol, self.name)
         mapping = state.metadata.configuration.get("delta.columnMapping.mode", "none")
         schema, leaves = read_schema(state.metadata.schema, mapping=mapping)
@@ -199,6 +199,14 @@ class DeltaTable:
 
     def _replay(self, version: int | None, *, after: State | None = None) -> State:
         return replay(self._log(), self._storage.resolve, version=version, after=after)
+
+    def _held(self, version: int | None) -> State | None:
+        """Return the newest state up to a version that is asked for, of those whose snapshots somebody holds.
+
+        Whoever goes through old versions, oldest first, has each commit read once.
+        """
+        older = [state for state in list(self._states.values()) if version is not None and state.version <= version]
+        return max(older, key=lambda state: state.version, default=None)
 
     def _log(self) -> Log:
         return Log.of(*self._storage.locate(f"{self._storage.root}/_delta_log"))
