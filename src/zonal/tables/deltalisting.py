@@ -29,18 +29,22 @@ class Mark:
     time: int | None
     """Nanoseconds since 1970."""
     inode: int | None
-    """Where the file system is local."""
+    """Where the file system is local. Some mounted ones number files anew at any time, so it can't prove a change."""
 
     @property
     def replaced(self) -> bool:
         """Whether another file has its name now; a file that is gone may have been cleaned up."""
         found = _marked(self.path) if self.inode is not None else None
-        return found is not None and found != self
+        return found is not None and not self._is_like(found)
 
     @property
     def stands(self) -> bool:
         """Whether it is there as it was."""
-        return self.inode is None or _marked(self.path) == self
+        found = _marked(self.path) if self.inode is not None else self
+        return found is not None and self._is_like(found)
+
+    def _is_like(self, other: "Mark") -> bool:
+        return (self.size, self.time) == (other.size, other.time)
 
 
 def _marked(path: str) -> Mark | None:
