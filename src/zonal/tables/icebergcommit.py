@@ -100,9 +100,8 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema, sending:
             target.name, table.metadata, table.io, branch=target.branch, rewrite=rewrite, schema=schema, known=known
         )
         work = _Attempt(table, target.branch, snapshot_id, rewrite, schema, found)
-        asked = _prepared(target, work)
+        asked = _prepared(target, work, sending)
         try:
-            sending()
             commit_updates(table, *asked)
             return snapshot_id
         except Exception as error:
@@ -158,9 +157,12 @@ def _since(table: Table, rewrite: Rewrite) -> list[Snapshot]:
     return [entry for entry in table.metadata.snapshots if (entry.sequence_number or 0) > (base.sequence_number or 0)]
 
 
-def _prepared(target: Target, work: "_Attempt") -> tuple[list[TableRequirement], list[TableUpdate]]:
+def _prepared(target: Target, work: "_Attempt", sending: Sending) -> tuple[list[TableRequirement], list[TableUpdate]]:
+    """Write the metadata of an attempt, and let it be sent."""
     try:
-        return work.updates()
+        updates = work.updates()
+        sending()
+        return updates
     except Exception as error:  # object stores raise errors of their own
         work.clean()
         if isinstance(error, TableError):

@@ -130,9 +130,8 @@ class IcebergDestination:
             raise TableError(f"No files were written for {quoted(self.name)}.")
         snapshot_id = uuid.uuid4().int >> 65 or 1
         first = _First(self._plan, snapshot_id, added)
-        updates = self._prepared(first) if added else []
+        updates = self._prepared(first, sending)
         try:
-            sending()
             commit_creation(self._plan.creation, updates)
         except Exception as error:
             refused = isinstance(error, (CommitFailedException, TableAlreadyExistsError))
@@ -144,9 +143,12 @@ class IcebergDestination:
                 raise ConflictError(f"Another writer made the table {quoted(self.name)} meanwhile.") from None
         return snapshot_id if added else None
 
-    def _prepared(self, first: "_First") -> list[TableUpdate]:
+    def _prepared(self, first: "_First", sending: Sending) -> list[TableUpdate]:
+        """Write the metadata of the first snapshot, and let it be sent."""
         try:
-            return first.updates()
+            updates = first.updates()
+            sending()
+            return updates
         except Exception as error:  # object stores raise errors of their own
             first.clean()
             if isinstance(error, TableError):
@@ -235,6 +237,8 @@ class _First:
                 self._table.io.delete(path)
 
     def updates(self) -> list[TableUpdate]:
+        if not self._added:
+            return []
         fields = sort_fields(self._plan.layout, self._table.schema())
         orders: list[TableUpdate] = []
         if fields:

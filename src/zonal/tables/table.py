@@ -82,7 +82,8 @@ class Rewritable(Readable, Protocol):
     def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one atomic commit and return the new version or snapshot id.
 
-        `sending` is called right before each request that may commit: until then, nothing can have been committed.
+        `sending` is called right before each request that may commit: until then, nothing can have been committed, and
+        an error that it raises ends the commit.
         A concurrent append survives; where another writer changed a file that would be replaced, a `ConflictError`
         names such files, and nothing of the rewrite is committed.
         """

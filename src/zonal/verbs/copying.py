@@ -56,8 +56,7 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
             predicted = expected.without()
         report("committing")
         sweep(copy.writing, {file.path for file in written})
-        check_files(copy.writing, written)
-        asked = Asked(partial(destination.refers_to, written))
+        asked = Asked(partial(destination.refers_to, written), partial(check_files, copy.writing, written))
         version = destination.publish(written, sending=asked.send)
     except BaseException as error:
         settle(copy.writing, asked, error)

@@ -185,11 +185,14 @@ class Asked:
 
     refers_to: Callable[[], Collection[str]] = tuple
     """Asks the table which of the new files it refers to."""
+    check: Callable[[], None] = lambda: None
+    """Looks at the new files; raises an error where one isn't as it was written."""
     sent: bool = False
     """Whether a request went out: from then on the commit may have happened, whatever errors say."""
 
     def send(self) -> None:
-        """Remember that a request goes out now."""
+        """Let a request go out now, if the files are still there."""
+        self.check()
         self.sent = True
 
 
@@ -226,7 +229,7 @@ def _commit(table: Rewritable, rewrite: Rewrite, writing: Writing, asked: Asked)
     conflicts = 0
     files = rewrite.base.files
     while rewrite.removed.size:
-        check_files(writing, rewrite.added)
+        asked.check = partial(check_files, writing, rewrite.added)
         try:
             version = table.commit(rewrite, sending=asked.send)
         except ConflictError as error:
