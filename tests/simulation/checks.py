@@ -11,7 +11,9 @@ from simulation.verbs import Asked, Verb
 from zonal.errors import CommitUnknownError, ZonalError
 
 _NOTHING = re.compile(r"nothing (was|is|has been) (committed|written)|(table|it) is as it was", re.IGNORECASE)
-_COUNTED = re.compile(r"(\d[\d,]*|no) commits? (?:is|are|was|were) (?:done|made)", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"(\d[\d,]*|no|one) commits?\b[^.:;]{0,40}?\b(?:(?:is|are|was|were) (?:done|made)|succeeded)", re.IGNORECASE
+)
 _FORGETTING = {"recreate", "recreate_on_files", "expire", "clean_log"}
 """Acts after which the table doesn't know any more what it had."""
 _MIXED = ("rows", "missing-file", "wrong-size", "unreadable")
@@ -41,7 +43,7 @@ def told(world: World, error: BaseException | None) -> Iterator[str]:
         return
     counted = _COUNTED.search(text)
     if counted:
-        number = 0 if counted[1].lower() == "no" else int(counted[1].replace(",", ""))
+        number = {"no": 0, "one": 1}[counted[1].lower()] if counted[1].isalpha() else int(counted[1].replace(",", ""))
         allowed = {done, done - 1} if isinstance(error, CommitUnknownError) else {done}
         if number not in allowed:
             yield f"untrue-count: {done} commits are in the table, and the message is {text!r}"
