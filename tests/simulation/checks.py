@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from simulation.events import CLEANING, Event, World
+from simulation.events import Event, World
 from simulation.ledgers import Ledger
 from simulation.verbs import Asked, Verb
 from zonal.errors import CommitUnknownError, ZonalError
@@ -153,10 +153,10 @@ def _looks(event: Event, link: Event) -> bool:
 
 def leftovers(verb: Verb, ledger: Ledger, world: World, error: BaseException | None) -> Iterator[str]:
     """Files of the run that no version has are there only where a crash, an unknown commit or a fault explains it."""
-    excused = world.dead or isinstance(error, CommitUnknownError) or _FORGETTING & {*ledger.done}
-    if excused or not verb.writes_source or world.failed_at(CLEANING):
+    excused = world.dead or isinstance(error, CommitUnknownError) or world.cleaning_failed
+    if excused or (verb.writes_source and _FORGETTING & {*ledger.done}):
         return
-    known = ledger.ever()
+    known = ledger.ever() if verb.writes_source else ledger.copied()
     for path in sorted({*world.created}):
         if path.endswith((".parquet", ".tmp", ".avro")) and path not in known and Path(path).exists():
-            yield f"leftover: {world.relative(path)}"
+            yield f"leftover{'' if verb.writes_source else '-of-copy'}: {world.relative(path)}"

@@ -13,12 +13,11 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
-from simulation.events import World, local
+from simulation.events import REMOVALS, World, local
 from simulation.seeding import replaced
 from zonal.storage import Storage
 
 CREATING = frozenset({"create", "open", "link", "io.create"})
-REMOVING = frozenset({"rm", "rmdir", "io.delete"})
 _PATHS = {
     "open": "open", "unlink": "rm", "rmdir": "rmdir", "mkdir": "mkdir", "rename": "rename", "replace": "rename",
     "exists": "stat", "is_dir": "stat", "is_file": "stat", "stat": "stat", "samefile": "stat", "iterdir": "list",
@@ -53,7 +52,7 @@ def _passed(world: World, kind: str, path: object, call: Callable[[], Any], *, n
         world.created.append(place)
 
     def noting() -> Any:
-        gone = world.going(place) if kind in REMOVING else []
+        gone = world.going(place) if kind in REMOVALS else []
         result = call()
         world.removed += gone
         return result

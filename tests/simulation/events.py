@@ -2,15 +2,14 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 REQUESTS = ("link", "commit", "move")
 """Events that ask for a commit, or make a folder of Parquet files appear."""
-CLEANING = ("rm", "rmdir", "list", "stat", "io.delete")
-"""Events without which a run can't remove what it wrote."""
+REMOVALS = ("rm", "rmdir", "io.delete")
 WRITTEN = "written"
 """The moment between writing and commit, which no storage hears of."""
 START = 1_767_225_600.0
@@ -194,10 +193,13 @@ class World:
         """What failed, without what others did."""
         return [(number, thing) for number, thing in self.fired if thing.error is not None]
 
-    def failed_at(self, kinds: Iterable[str]) -> bool:
-        """Tell whether an event of these kinds failed."""
-        numbers = {*self.refused, *(number for number, _ in self.faults)}
-        return any(self.events[number - 1].kind in kinds for number in numbers)
+    @property
+    def cleaning_failed(self) -> bool:
+        """Whether a run couldn't remove what it wrote, or couldn't be told whether a table has it."""
+        asked = min(self.requests, default=len(self.events) + 1)
+        failed = [self.events[number - 1] for number in {*self.refused, *(number for number, _ in self.faults)}]
+        looked = [event for event in failed if event.kind in ("list", "stat") and "zonal-" in event.path]
+        return bool(looked) or any(event.kind in REMOVALS or event.number >= asked for event in failed)
 
     def going(self, path: str) -> list[str]:
         """Return the files that go when a file or folder does."""

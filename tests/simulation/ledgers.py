@@ -126,6 +126,11 @@ class Ledger:
         """Return all files that a version still has or had."""
         return {str(path) for path in self.table.ever()}
 
+    def copied(self) -> set[str]:
+        """Return the files of the copy, if there is one and it isn't another writer's."""
+        there = self.squatted is None and is_there(self.copy)
+        return {str(path) for path in self.copy.root.rglob("*")} if there else set()
+
     def recorded_columns(self) -> tuple[list[str], list[str]]:
         """Return the columns of the layout that the table records, and the columns of the table."""
         raise NotImplementedError

@@ -7,7 +7,7 @@ from typing import Any
 
 from cluster_tables import Delta, Iceberg, Parquet
 from local_runner import run_here
-from simulation.events import CLEANING, World
+from simulation.events import World
 from simulation.ledgers import Ledger, is_there
 from zonal.errors import CommitUnknownError, ZonalError
 from zonal.verbs.cluster import cluster
@@ -124,7 +124,7 @@ def _excuse(world: World, error: BaseException | None) -> str:
         return "-after-crash"
     if isinstance(error, CommitUnknownError):
         return "-after-unknown"
-    return "-after-outage" if world.failed_at(CLEANING) else ""
+    return "-after-outage" if world.cleaning_failed else ""
 
 
 VERBS = {
