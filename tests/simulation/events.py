@@ -74,7 +74,9 @@ class World:
         self.created: list[str] = []
         """Paths that were to be written, also where that failed."""
         self.closed: list[str] = []
-        """Data files that are written."""
+        """Data files that are written …"""
+        self.committed = 0
+        """… and how many of them were when a commit last had its effect."""
         self.removed: list[str] = []
         self.harmed: set[str] = set()
         """New files that were lost or torn before their commit."""
@@ -167,6 +169,7 @@ class World:
             self.listening = True
         if kind in REQUESTS:
             self.commits.append(number)
+            self.committed = len(self.closed)
             self.listening = False
             try:
                 self.on_commit()

@@ -165,7 +165,7 @@ def _harm(rng: Random, ledger: Ledger, world: World) -> Thing:
     chosen, draw = rng.randrange(len(ways) + isinstance(ledger, DeltaLedger)), rng.random()
 
     def harm() -> None:
-        files = [path for path in world.closed if os.path.exists(path)]
+        files = [path for path in world.closed[world.committed :] if os.path.exists(path)]
         if chosen == len(ways):
             ledger.vacuum(full=True)
             world.harmed |= {path for path in files if not os.path.exists(path)}

@@ -62,6 +62,7 @@ from zonal.tables.icebergmanifests import (
     SEQUENCE_NUMBER,
     SPEC_ID,
     STATUS,
+    naming,
 )
 
 EXISTING, ADDED, DELETED = 0, 1, 2
@@ -321,8 +322,12 @@ def lost_metadata(table: Table) -> list[str]:
     """
     if not isinstance(table.catalog, MetastoreCatalog) or table.metadata.format_version < 3:
         return []
-    compressor = Compressor.get_compressor(table.metadata_location)
-    with table.io.new_input(table.metadata_location).open() as stream, compressor.stream_decompressor(stream) as text:
+    path = table.metadata_location
+    with (
+        naming(path),
+        table.io.new_input(path).open() as stream,
+        Compressor.get_compressor(path).stream_decompressor(stream) as text,
+    ):
         stored = json.loads(text.read())
     return list(_lost(stored, json.loads(IcebergBaseModel.model_dump_json(table.metadata)), ""))
 
