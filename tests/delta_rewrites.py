@@ -12,7 +12,7 @@ from delta_tables import LogWriter, add, stats
 from zonal.layout import Layout
 from zonal.rewrite import Rewrite
 from zonal.tables.delta import DeltaTable
-from zonal.worker.leaves import nan_leaves
+from zonal.worker.leaves import odd_leaves
 from zonal.worker.reader import Reader
 from zonal.worker.writer import FileWriter, RowGroups
 
@@ -49,7 +49,7 @@ def write_rows(writing, layout, partition, data, parts=1):
     added = []
     step = max(1, -(-data.num_rows // parts))
     for start in range(0, data.num_rows, step):
-        writer = FileWriter(writing, layout, partition, data.num_rows, nan_leaves(data))
+        writer = FileWriter(writing, layout, partition, data.num_rows, odd_leaves(data))
         writer.write(RowGroups(data.slice(start, step), [0]))
         writer.close()
         added += writer.done

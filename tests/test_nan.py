@@ -1,4 +1,4 @@
-"""NaN in what zonal writes: a leaf that holds one has no statistics in a file, and every other leaf keeps its own."""
+"""NaN and -0.0 in what zonal writes: a leaf that holds one has no statistics, or dictionary, and others keep theirs."""
 
 import math
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cluster_tables import home
 from zonal.errors import ZonalError
 from zonal.worker import payload
-from zonal.worker.leaves import leaves_of, nan_leaves
+from zonal.worker.leaves import Odd, leaves_of, odd_leaves
 from zonal.worker.metrics import FileMetrics
 
 NAN = math.nan
@@ -82,13 +82,15 @@ def table_of(rows):
 
 @given(ROWS, ROWS, st.integers(0, 2))
 @settings(max_examples=80)
-def test_leaves_with_a_nan_are_found_at_any_depth(first, second, skipped):
+def test_leaves_with_a_nan_or_a_negative_zero_are_found_at_any_depth(first, second, skipped):
     rows = [*first, *second]
     table = pa.concat_tables([table_of(first), table_of(second)]).slice(skipped)
     flat = [[leaf for f in SCHEMA for leaf in leaf_values(row[f.name], f.type)] for row in rows[skipped:]]
-    expected = [n for n in range(len(PATHS)) if any(v != v for row in flat for v in row[n])]  # noqa: PLR0124
-    assert list(nan_leaves(table)) == expected
-    assert list(nan_leaves(table, expected[:1])) == expected[:1]
+    each = [[v for row in flat for v in row[n] if isinstance(v, float)] for n in range(len(PATHS))]
+    nans = frozenset(n for n, values in enumerate(each) if any(map(math.isnan, values)))
+    zeros = frozenset(n for n, values in enumerate(each) if "-0.0" in map(repr, values))
+    assert odd_leaves(table) == Odd(nans, zeros)
+    assert odd_leaves(table, Odd(zeros, frozenset())) == Odd(zeros & nans, frozenset())
 
 
 def stored(table, **options):
@@ -166,7 +168,7 @@ def test_leaves_with_a_nan_have_no_statistics_in_their_file_and_others_do(kind, 
 def test_a_nan_behind_statistics_is_an_error_and_nothing_is_committed(tmp_path, monkeypatch):
     table = home("delta", tmp_path).make([rows_with_nans()])
     before = table.version()
-    monkeypatch.setattr(payload, "nan_leaves", lambda *_: ())
+    monkeypatch.setattr(payload, "odd_leaves", lambda *_: Odd())
     with pytest.raises(
         ZonalError, match=r"Column '(f|many.list.element)' of the new file .* NaN, which its statistics"
     ):
@@ -204,3 +206,24 @@ def test_iceberg_metrics_of_floats_with_nan_are_safe_for_java(tmp_path):
         assert file.null_value_counts[ids["pairs.value"]] == 0
         assert file.null_value_counts[ids["f"]] == 0
     assert seen == {True, False}, "there are files with and without a NaN"
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg v2"])
+def test_leaves_with_a_negative_zero_have_no_dictionary_in_their_file_and_others_do(kind, tmp_path):
+    numbers = [-0.0 if n == 1999 else n % 5 + 0.0 for n in range(4000)]
+    inside = pa.StructArray.from_arrays([pa.array(numbers, pa.float32()), pa.array(range(4000))], ["x", "n"])
+    rows = pa.table({"i": range(4000), "f": numbers, "clean": [n % 5 + 0.0 for n in range(4000)], "st": inside})
+    table = home(kind, tmp_path).make([rows])
+    table.cluster(by="i", target_file_size=5_000)
+    met = set()
+    for file in table.files():
+        stored = pq.read_table(file.path)["i"].to_pylist()
+        holds = 1999 in stored
+        met.add(holds)
+        group = file.footer.row_group(0)
+        for column in (group.column(n) for n in range(group.num_columns)):
+            if column.path_in_schema in ("f", "clean", "st.x"):
+                expected = not holds or column.path_in_schema == "clean"
+                assert column.has_dictionary_page == expected, column.path_in_schema
+                assert column.is_stats_set
+    assert met == {True, False}, "there are files of both kinds"

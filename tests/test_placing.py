@@ -28,7 +28,7 @@ from zonal.ranks import Ranks
 from zonal.rewrite import ColumnMetrics, EqualityDelete, Source, Tally, Vector, Writing, Written
 from zonal.storage import Storage
 from zonal.tree import Tree
-from zonal.worker.leaves import nan_leaves
+from zonal.worker.leaves import odd_leaves
 from zonal.worker.metrics import FileMetrics
 from zonal.worker.numbered import few_valued, with_numbers
 from zonal.worker.payload import Form, decode, encode
@@ -253,6 +253,8 @@ def test_payloads_hold_every_row_once_in_its_piece_in_key_order(data):
         assert sum(mine["rows"].to_pylist()) == len(ids)
         has_nan = any(values[n] is not None and values[n] != values[n] for n in ids)
         assert mine["nans"].to_pylist() == [[0] if has_nan else []] * len(mine), "the first leaf holds a NaN"
+        has_zero = any(isinstance(values[n], float) and repr(values[n]) == "-0.0" for n in ids)
+        assert mine["zeros"].to_pylist() == [[0] if has_zero else []] * len(mine), "the first leaf holds a -0.0"
         assert [pieces[n] for n in ids] == [piece] * len(ids)
         assert [key.tolist() for key in keys] == [[int(word[n]) for n in ids] for word in words]
         together = list(zip(*(key.tolist() for key in keys), ids, strict=True))
@@ -307,7 +309,7 @@ def test_pages_of_dictionaries_have_the_bounds_of_their_rows(tmp_path):
 
 def write_file(table, layout, folder, partition=0, schema=None, **options):
     writing = Writing(f"{folder}/run", Storage(str(folder), {}), schema or table.schema, **options)
-    writer = FileWriter(writing, layout, partition, table.num_rows, nan_leaves(table))
+    writer = FileWriter(writing, layout, partition, table.num_rows, odd_leaves(table))
     writer.write(sort_piece([np.arange(table.num_rows, dtype=np.uint64)], table, layout))
     writer.close()
     return writer.done

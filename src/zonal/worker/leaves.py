@@ -1,11 +1,13 @@
-"""Leaf columns in the order of Parquet's, at any depth, and which of them hold a NaN.
+"""Leaf columns in the order of Parquet's, at any depth, and which of them hold a NaN or a negative zero.
 
 Arrow's Parquet writer leaves NaN out of minima and maxima, and engines for which NaN is the greatest number, such as
 Spark and DuckDB, trust them: a maximum of 5 hides a NaN from `x > 9`. So a leaf that holds one goes without statistics.
+Spark's Parquet reader, and Iceberg's, look literals up in dictionaries, where -0.0 isn't 0.0: a dictionary with -0.0
+alone hides its rows from `x = 0` and `x >= 0`. So a leaf that holds one goes without a dictionary.
 That must be known before its file is begun: who reads the rows finds it out, and it travels along with them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -43,11 +45,28 @@ def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
     return tuple(leaf for at, field in enumerate(schema) for leaf in _below(field.type, (at,), repeated=False))
 
 
-def nan_leaves(rows: pa.Table, among: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Return the numbers of the float leaves, of all or of some, that hold a NaN in these rows."""
+@dataclass(frozen=True)
+class Odd:
+    """Numbers of the float leaves that hold what readers get wrong."""
+
+    nans: frozenset[int] = frozenset()
+    zeros: frozenset[int] = frozenset()
+    """Negative ones."""
+
+    def __or__(self, other: "Odd") -> "Odd":
+        return Odd(self.nans | other.nans, self.zeros | other.zeros)
+
+
+def odd_leaves(rows: pa.Table, among: Odd | None = None) -> Odd:
+    """Return the leaves, of all or of some, that hold a NaN or a negative zero in these rows."""
     leaves = leaves_of(rows.schema)
-    numbers = range(len(leaves)) if among is None else among
-    return tuple(number for number in numbers if leaves[number].is_float and _has_nan(leaves[number].values(rows)))
+    floats = frozenset(number for number, leaf in enumerate(leaves) if leaf.is_float)
+    asked = among or Odd(floats, floats)
+    values = {number: leaves[number].values(rows) for number in asked.nans | asked.zeros}
+    return Odd(
+        frozenset(number for number in asked.nans if _has_nan(values[number])),
+        frozenset(number for number in asked.zeros if _has_negative_zero(values[number])),
+    )
 
 
 def not_numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -61,6 +80,13 @@ def _has_nan(values: pa.ChunkedArray) -> bool:
     if total is None or total == total:  # noqa: PLR0124 - NaN: there is one, or an infinity of each sign
         return False
     return bool(pc.any(not_numbers(values)).as_py())
+
+
+def _has_negative_zero(values: pa.ChunkedArray) -> bool:
+    """Tell by the bits: of all numbers, it alone has none but the sign's."""
+    bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[values.type.bit_width]
+    sign = pa.scalar(-(2 ** (bits.bit_width - 1)), bits)
+    return any(pc.any(pc.equal(chunk.view(bits), sign)).as_py() for chunk in values.chunks)
 
 
 def _known_to_kernels(values: pa.ChunkedArray) -> pa.ChunkedArray:

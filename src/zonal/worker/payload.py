@@ -17,13 +17,13 @@ from zonal.order import stable_order
 from zonal.placing import Pieces
 from zonal.rows import take_rows
 from zonal.words import U64
-from zonal.worker.leaves import nan_leaves
+from zonal.worker.leaves import Odd, odd_leaves
 from zonal.worker.numbered import numbers_field, numbers_of, restored, values_of, values_schema
 
-COLUMNS = "task int, piece int, rows int, payload binary, nans array<int>"
-"""What travels, in Spark's words; a negative piece is a tally, and `nans` numbers the leaves that hold a NaN."""
+COLUMNS = "task int, piece int, rows int, payload binary, nans array<int>, zeros array<int>"
+"""What travels, in Spark's words: a negative piece is a tally, and the last two are the numbers of `Odd` leaves."""
 TALLY = -1
-_NANS = pa.list_(pa.int32())
+_LEAVES = pa.list_(pa.int32())
 
 
 class _Place(NamedTuple):
@@ -33,7 +33,7 @@ class _Place(NamedTuple):
     rows: int
     start: int
     end: int
-    nans: tuple[int, ...]
+    odd: Odd
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ def encode(numbered: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_pie
     taken = take_rows(numbers_of(numbered, form.few_valued), order)
     keys = [pa.array(word[order]) for word in words]
     whole = pa.Table.from_arrays([*keys, *taken.columns], schema=form.rows)
-    undefined = nan_leaves(numbered)  # of most tables none; then no payload needs to be looked at
+    odd = odd_leaves(numbered)  # of most tables none; then no payload needs to be looked at
     values = values_of(numbered, form.few_valued, form.values).serialize() if form.few_valued else b""
     sink = pa.BufferOutputStream()
     places: list[_Place] = []
@@ -81,11 +81,11 @@ def encode(numbered: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_pie
         stream.write_batch(whole.slice(0, 1).to_batches()[0].slice(0, 0))  # the schema goes out with the first batch
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             before = sink.tell()
-            nans = nan_leaves(taken.slice(start, end - start), undefined) if undefined else ()
+            here = odd_leaves(taken.slice(start, end - start), odd) if odd != Odd() else odd
             for batch in whole.slice(start, end - start).combine_chunks().to_batches():
                 sink.write(values)
                 stream.write_batch(batch)
-                places.append(_Place(int(placed[start]), batch.num_rows, before, sink.tell(), nans))
+                places.append(_Place(int(placed[start]), batch.num_rows, before, sink.tell(), here))
                 before = sink.tell()
     return _records(sink.getvalue(), places, task_of_piece)
 
@@ -95,17 +95,18 @@ def _records(buffer: pa.Buffer, places: Sequence[_Place], task_of_piece: Ints) -
     offsets = np.array([*(place.start for place in places), places[-1].end], np.int32)
     pieces = np.array([place.piece for place in places], np.int32)
     payloads = pa.Array.from_buffers(pa.binary(), len(places), [None, pa.py_buffer(offsets), buffer])
-    nans = pa.array([place.nans for place in places], _NANS)
-    return records(task_of_piece[pieces], pieces, [place.rows for place in places], payloads, nans)
+    odd = [place.odd for place in places]
+    return records(task_of_piece[pieces], pieces, [place.rows for place in places], payloads, odd)
 
 
-def records(
-    tasks: Ints, pieces: Pieces, rows: Sequence[int], payloads: pa.Array, nans: pa.Array | None = None
-) -> pa.RecordBatch:
+def records(tasks: Ints, pieces: Pieces, rows: Sequence[int], payloads: pa.Array, odd: Sequence[Odd]) -> pa.RecordBatch:
     """Join columns to what travels."""
-    counts = [pa.array(tasks, pa.int32()), pa.array(pieces, pa.int32()), pa.array(rows, pa.int32())]
-    columns = [*counts, payloads, pa.nulls(len(payloads), _NANS) if nans is None else nans]
-    return pa.RecordBatch.from_arrays(columns, names=["task", "piece", "rows", "payload", "nans"])
+    columns = [pa.array(tasks, pa.int32()), pa.array(pieces, pa.int32()), pa.array(rows, pa.int32()), payloads]
+    columns += [
+        pa.array([sorted(leaves) for leaves in each], _LEAVES)
+        for each in ([one.nans for one in odd], [one.zeros for one in odd])
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["task", "piece", "rows", "payload", "nans", "zeros"])
 
 
 def decode(payloads: Sequence[pa.Buffer], form: Form) -> tuple[list[U64], pa.Table]:

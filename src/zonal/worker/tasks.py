@@ -14,6 +14,7 @@ from zonal.storage import Storage
 from zonal.words import U64
 from zonal.worker import results
 from zonal.worker.archives import forget_archives
+from zonal.worker.leaves import Odd
 from zonal.worker.numbered import with_numbers
 from zonal.worker.payload import TALLY, Form, decode, encode, records
 from zonal.worker.reader import Reader
@@ -103,7 +104,8 @@ def _tallies(counts: list[Tally], checksum: int, tasks: int) -> pa.RecordBatch:
     counts = [*counts[:-1], *(replace(tally, checksum=checksum) for tally in counts[-1:])]
     tasks_of = np.array([tally.source % tasks for tally in counts], np.int64)
     payloads = pa.array([results.tally_bytes(tally) for tally in counts], pa.binary())
-    return records(tasks_of, np.full(len(counts), TALLY, np.int32), [0] * len(counts), payloads)
+    pieces = np.full(len(counts), TALLY, np.int32)
+    return records(tasks_of, pieces, [0] * len(counts), payloads, [Odd()] * len(counts))
 
 
 def write_step(schema: pa.Schema, writing: Writing, placement: Placement) -> Step:
@@ -114,26 +116,25 @@ def write_step(schema: pa.Schema, writing: Writing, placement: Placement) -> Ste
         forget_archives()
         held: dict[int, list[pa.Buffer]] = defaultdict(list)
         rows_of: dict[int, int] = defaultdict(int)
-        nans_of: dict[int, set[int]] = defaultdict(set)
+        odd_of: dict[int, Odd] = defaultdict(Odd)
         for batch in batches:
-            _, numbers, counts, payload, nans = batch.columns
+            _, numbers, counts, payload, *odd = batch.columns
             told = [value.as_py() for piece, value in zip(numbers.to_pylist(), payload, strict=True) if piece == TALLY]
             if told:
                 yield results.tallies(told)
-            for piece, count, value, leaves in zip(
-                numbers.to_pylist(), counts.to_pylist(), payload, nans.to_pylist(), strict=True
-            ):
+            lists = (column.to_pylist() for column in (numbers, counts, *odd))
+            for value, piece, count, nans, zeros in zip(payload, *lists, strict=True):
                 if piece != TALLY:
                     held[piece].append(value.as_buffer())
                     file = int(placement.file_of_piece[piece])
                     rows_of[file] += count
-                    nans_of[file].update(leaves)
+                    odd_of[file] |= Odd(frozenset(nans), frozenset(zeros))
         files: dict[int, list[int]] = defaultdict(list)
         for piece in sorted(held):
             files[int(placement.file_of_piece[piece])].append(piece)
         for file, pieces in files.items():
             partition = int(placement.partition_of_file[file])
-            writer = FileWriter(writing, placement.layout, partition, rows_of[file], frozenset(nans_of[file]))
+            writer = FileWriter(writing, placement.layout, partition, rows_of[file], odd_of[file])
             try:
                 for piece in pieces:
                     words, rows = decode(held.pop(piece), form)

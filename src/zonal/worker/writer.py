@@ -1,7 +1,7 @@
 """Parquet files that every engine reads and skips by: row groups cut at cells, page index, statistics, field ids."""
 
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +23,7 @@ from zonal.order import stable_order
 from zonal.rewrite import Writing, Written
 from zonal.rows import take_rows
 from zonal.words import U64
+from zonal.worker.leaves import Odd
 from zonal.worker.metrics import FileMetrics, refuse_hidden_nans
 from zonal.worker.problem import naming
 
@@ -65,12 +66,12 @@ def trial_size(groups: RowGroups, writing: Writing, layout: Layout) -> int:
 class FileWriter:
     """Writes one planned file: its pieces in order, into one Parquet file, or more where it grows too large.
 
-    `nans` numbers the leaves that hold a NaN in one of its rows: they go without statistics.
+    `odd` tells the leaves that hold a NaN, which go without statistics, or a negative zero, which have no dictionary.
     """
 
-    def __init__(self, writing: Writing, layout: Layout, partition: int, rows: int, nans: Collection[int]) -> None:
+    def __init__(self, writing: Writing, layout: Layout, partition: int, rows: int, odd: Odd) -> None:
         self._writing, self._layout, self._partition = writing, layout, partition
-        self._left, self._nans = rows, nans
+        self._left, self._odd = rows, odd
         self._file: _OpenFile | None = None
         self.done: list[Written] = []
 
@@ -78,7 +79,7 @@ class FileWriter:
         """Write the rows of a piece."""
         for group in groups:
             if self._file is None:
-                self._file = _OpenFile(self._writing, self._layout, self._partition, group, self._nans)
+                self._file = _OpenFile(self._writing, self._layout, self._partition, group, self._odd)
             self._file.write(group)
             self._left -= group.num_rows
             size, target = self._file.size, self._layout.target_file_bytes
@@ -99,18 +100,16 @@ class FileWriter:
 
 
 class _OpenFile:
-    def __init__(
-        self, writing: Writing, layout: Layout, partition: int, first: pa.Table, nans: Collection[int]
-    ) -> None:
+    def __init__(self, writing: Writing, layout: Layout, partition: int, first: pa.Table, odd: Odd) -> None:
         self._schema, self._partition = _with_dictionaries(writing.schema, first.schema), partition
         inside = writing.subfolders[partition] if writing.subfolders else ""
         folder = f"{writing.folder}/{inside}".rstrip("/")
         # A name of its own for every attempt: one that Spark repeats never meets what the first has left.
         self._path = f"{folder}/{uuid.uuid4().hex}.parquet"
         filesystem, inner = writing.storage.locate(self._path)
-        self._metrics = FileMetrics(writing.schema, uncounted=nans)
+        self._metrics = FileMetrics(writing.schema, uncounted=odd.nans)
         self._footers: list[pq.FileMetaData] = []
-        options = _options(writing, layout, first, nans)
+        options = _options(writing, layout, first, odd)
         with naming(self._path, doing="write"):
             if isinstance(filesystem, pa.fs.LocalFileSystem):
                 filesystem.create_dir(inner.rpartition("/")[0], recursive=True)
@@ -168,14 +167,16 @@ def _with_dictionaries(schema: pa.Schema, rows: pa.Schema) -> pa.Schema:
     return pa.schema(fields, schema.metadata)
 
 
-def _options(writing: Writing, layout: Layout, first: pa.Table, nans: Collection[int] = ()) -> dict[str, Any]:
+def _options(writing: Writing, layout: Layout, first: pa.Table, odd: Odd = Odd()) -> dict[str, Any]:  # noqa: B008 - frozen
     paths = _leaf_paths(writing.schema)
-    silent = {paths[number].path for number in nans}
+    silent, spelled = ({paths[number].path for number in leaves} for leaves in (odd.nans, odd.zeros))
     options: dict[str, Any] = {
         "write_statistics": [leaf.path for leaf in paths if leaf.path not in silent] if silent else True,
         "compression": writing.compression,
         "compression_level": writing.compression_level,
-        "use_dictionary": [leaf.path for leaf in paths if _pays(first.column(leaf.column))],
+        "use_dictionary": [
+            leaf.path for leaf in paths if leaf.path not in spelled and _pays(first.column(leaf.column))
+        ],
         "store_schema": False,
         "store_decimal_as_integer": True,
         "write_page_index": True,
