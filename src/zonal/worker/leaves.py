@@ -83,10 +83,10 @@ def _has_nan(values: pa.ChunkedArray) -> bool:
 
 
 def _has_negative_zero(values: pa.ChunkedArray) -> bool:
-    """Tell by the bits: of all numbers, it alone has none but the sign's."""
+    """Tell by the least of their bits as whole numbers: with the sign's alone set, none is below it."""
     bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[values.type.bit_width]
-    sign = pa.scalar(-(2 ** (bits.bit_width - 1)), bits)
-    return any(pc.any(pc.equal(chunk.view(bits), sign)).as_py() for chunk in values.chunks)
+    least = -(2 ** (bits.bit_width - 1))
+    return any(pc.min(chunk.view(bits)).as_py() == least for chunk in values.chunks)
 
 
 def _known_to_kernels(values: pa.ChunkedArray) -> pa.ChunkedArray:
