@@ -1003,6 +1003,8 @@ def test_errors_end_the_command_with_code_1_and_a_message(words, told, tmp_path,
 @pytest.mark.spark
 def test_the_command_rewrites_on_spark_and_reports_json(spark, tmp_path):  # noqa: ARG001 - its session is used
     before = telemetry(3000)
+    numbers = before["y"].to_pylist()
+    before = before.set_column(2, "y", pa.array([math.nan, *numbers[1:]]))
     table = Delta(tmp_path).make(parts_of(before, 3), ["p"])
     told = run(table.root, "--by", "x,y", "--target-file-size", "8KB", "--output", "json")
     assert told.exit_code == 0, told.output
@@ -1010,6 +1012,9 @@ def test_the_command_rewrites_on_spark_and_reports_json(spark, tmp_path):  # noq
     assert (done["rows"], done["versions"], done["added_files"]) == (3000, [3], len(table.files()))
     assert_same_rows(table.rows(), before)
     partitions_hold(table, before)
+    silent = [file for file in table.files() if not file.footer.row_group(0).column(2).is_stats_set]
+    (alone,) = (pq.read_table(file.path, partitioning=None)["y"].to_pylist() for file in silent)
+    assert any(map(math.isnan, alone)), "where NaN is travels through Spark"
 
 
 # --- any table -------------------------------------------------------------------------------------------------------
