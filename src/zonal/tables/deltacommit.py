@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from zonal.rewrite import Property, Written
 from zonal.storage import Storage
 from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG, Live
 from zonal.tables.deltaindex import indexed
+from zonal.tables.deltalisting import Mark
 from zonal.tables.deltalog import Metadata, State
 from zonal.tables.deltascan import Columns, is_true, tracks_rows
 from zonal.tables.deltawrite import add_action, remove_action, stats_json
@@ -89,17 +91,31 @@ def commit(
         state = newest(state)
         removed = still_live(replacement, state)
         lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in actions(replacement, removed, state))
-        # The version's number is all that a commit is checked by: in a table that was made anew it means another one.
-        if not state.mark.stands:
-            continue
-        if put_if_absent(f"{folder}/{state.version + 1:020d}.json", lines, sending=sending):
-            return state.version + 1
+        with suppress(_MadeAnewError):
+            if put_if_absent(
+                f"{folder}/{state.version + 1:020d}.json", lines, sending=partial(_send, state.mark, sending)
+            ):
+                return state.version + 1
         # Another writer was faster. Waits of random length keep two losers from meeting again.
         time.sleep(random.uniform(0, min(_LONGEST_WAIT, 0.01 * 2**attempt)))  # noqa: S311 - no secret
     raise TableError(
         f"Other writers were faster than zonal {ATTEMPTS} times in a row, so this rewrite of "
         f"{quoted(replacement.root, limit=300)} was given up. Run it again when fewer writers are busy."
     )
+
+
+class _MadeAnewError(Exception):
+    """The log isn't the one that was read."""
+
+
+def _send(mark: Mark, sending: Sending) -> None:
+    """Let a commit go out, if the log still ends with the version that it follows.
+
+    The number is all that a commit is checked by, and in a table that was made anew it means another version.
+    """
+    sending()
+    if not mark.stands:
+        raise _MadeAnewError
 
 
 # --- conflicts -------------------------------------------------------------------------------------------------------
@@ -280,8 +296,8 @@ def put_if_absent(path: str, text: str, *, sending: Sending = unheard) -> bool:
             file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
-        linking = True
         sending()
+        linking = True
         return _link(hidden, target)
     except (KeyboardInterrupt, SystemExit) as interrupt:
         # Whoever takes an interrupt for a failure would remove files that may be the table's by now.
