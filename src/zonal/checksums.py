@@ -7,6 +7,7 @@ that nobody planned: it is no protection against somebody who makes rows to fit.
 
 import itertools
 import zlib
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -39,24 +40,50 @@ def row_checksum(data: pa.Table | pa.RecordBatch, partition: Ints | int = 0) -> 
     False
     """
     table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
-    rows = np.full(table.num_rows, _PARTITION)
-    rows *= np.uint64(partition) if isinstance(partition, int) else partition.astype(np.uint64)
-    for number, column in enumerate(table.columns):
-        _add_column(rows, column, _factor(number))
-    return (int(_mixed(rows).sum(dtype=np.uint64)) + len(rows)) % MODULUS
+    parts = np.full(table.num_rows, partition, np.uint64) if isinstance(partition, int) else partition.view(np.uint64)
+    total = start = 0
+    scratch = np.empty(_BLOCK_ROWS, np.uint64)
+    for batch in table.to_batches():
+        columns = [_blocks(plain_array(column)) for column in batch.columns]
+        for first in range(0, batch.num_rows, _BLOCK_ROWS):
+            last = min(first + _BLOCK_ROWS, batch.num_rows)
+            rows = parts[start + first : start + last] * _PARTITION
+            for number, column in enumerate(columns):
+                rows += _scaled(column(first, last), _factor(number), scratch)
+            total += int(_mixed(rows).sum(dtype=np.uint64)) + len(rows)
+        start += batch.num_rows
+    return total % MODULUS
 
 
-def _add_column(rows: U64, column: pa.ChunkedArray, factor: np.uint64) -> None:
-    start = 0
-    for chunk in column.chunks:
-        whole = plain_array(chunk)
-        known = _values(whole.dictionary) if isinstance(whole, pa.DictionaryArray) else None
-        for offset in range(0, len(whole), _BLOCK_ROWS):
-            block = whole.slice(offset, _BLOCK_ROWS)
-            numbers = _values(block) if known is None else _numbered(block, known)
-            numbers *= factor
-            rows[start : start + len(block)] += numbers
-            start += len(block)
+def _scaled(numbers: U64, factor: np.uint64, scratch: U64) -> U64:
+    """Multiply numbers by a factor, in memory that is used again; the upper half of a word counts in the lower, too.
+
+    Of a product by an odd number the highest bit is the same whatever the factor is, so that two changes of it in
+    different columns would cancel each other.
+    """
+    found = scratch[: len(numbers)]
+    if numbers.itemsize == 8:
+        np.right_shift(numbers, np.uint64(32), out=found)
+        np.bitwise_xor(found, numbers, out=found)
+    else:
+        found[:] = numbers
+    return np.multiply(found, factor, out=found)
+
+
+def _blocks(array: pa.Array) -> Callable[[int, int], U64]:
+    """Return what gives the numbers of the values from one row to another."""
+    if isinstance(array, pa.DictionaryArray):
+        known = _values(array.dictionary)
+        return lambda first, last: _numbered(array.slice(first, last - first), known)
+    if not array.null_count and _is_word(array.type):
+        words = values_of(array, f"u{array.type.bit_width // 8}")
+        return lambda first, last: words[first:last]
+    return lambda first, last: _values(array.slice(first, last - first))
+
+
+def _is_word(kind: pa.DataType) -> bool:
+    """Tell whether values of a type are up to eight bytes, all of the same number."""
+    return pa.types.is_primitive(kind) and not pa.types.is_boolean(kind) and kind.bit_width <= 64
 
 
 @lru_cache(maxsize=1024)
@@ -76,7 +103,7 @@ def _mixed(numbers: U64) -> U64:
 
 
 def _values(array: pa.Array) -> U64:
-    """Return a number per value, in an array that the caller may change."""
+    """Return a number per value, in an array that may be the caller's data."""
     array = plain_array(array)
     kind = array.type
     if isinstance(array, pa.DictionaryArray):
@@ -96,9 +123,7 @@ def _numbered(array: pa.DictionaryArray, known: U64) -> U64:
 
 def _with_nulls(numbers: U64, valid: npt.NDArray[np.bool_] | None) -> U64:
     """Give nulls a number of their own, whatever lies below them."""
-    if valid is not None:
-        numbers[~valid] = _NULL
-    return numbers
+    return numbers if valid is None else np.where(valid, numbers, _NULL)
 
 
 def _stored(array: pa.Array) -> U64:
@@ -116,23 +141,23 @@ def _stored(array: pa.Array) -> U64:
         return _bytes(byte_words(array))
     width = kind.bit_width // 8
     if width <= 8:
-        return values_of(array, f"u{width}").astype(np.uint64)
+        stored: U64 = values_of(array, f"u{width}")
+        return stored if width == 8 else stored.astype(np.uint64)
     parts = values_of(array, f"V{width}").view(np.uint64).reshape(len(array), width // 8)
     return _combined([parts[:, part] for part in range(width // 8)])
 
 
 def _combined(words: list[U64]) -> U64:
+    scratch = np.empty(len(words[0]), np.uint64)
     numbers = np.zeros(len(words[0]), np.uint64)
     for depth, word in enumerate(words):
-        numbers += word * _factor(depth)
+        numbers += _scaled(word, _factor(depth), scratch)
     return _mixed(numbers)
 
 
 def _struct(array: pa.StructArray) -> U64:
-    numbers = np.zeros(len(array), np.uint64)
-    for number in range(array.type.num_fields):
-        numbers += _values(array.field(number)) * _factor(number)
-    return _mixed(numbers)
+    children = [_values(array.field(number)) for number in range(array.type.num_fields)]
+    return _combined(children) if children else np.zeros(len(array), np.uint64)
 
 
 def _items(array: pa.Array) -> pa.Array:
@@ -144,7 +169,7 @@ def _items(array: pa.Array) -> pa.Array:
 def _lists(offsets: npt.NDArray[np.int64], items: pa.Array) -> U64:
     """Add up the items of each list, each with its place in the list."""
     first, last = int(offsets[0]), int(offsets[-1])
-    numbers = _mixed(_values(items.slice(first, last - first)))
+    numbers = _mixed(_values(items.slice(first, last - first)).copy())
     lengths = np.diff(offsets)
     place = np.arange(first, last, dtype=np.int64) - np.repeat(offsets[:-1], lengths)
     numbers *= (place.astype(np.uint64) << np.uint64(1)) | np.uint64(1)
@@ -157,8 +182,7 @@ def _bytes(words: ByteWords) -> U64:
     first, last = int(words.offsets[0]), int(words.offsets[-1])
     data = np.zeros((last - first) // 8 * 8 + 16, np.uint8)
     data[: last - first] = words.data[first:last]
-    lengths = np.diff(words.offsets)
-    starts: Ints = words.offsets[:-1] - first
+    starts, lengths = words.offsets[:-1] - first, np.diff(words.offsets)
     numbers = lengths.astype(np.uint64) * _LENGTH
     longest = -(-int(lengths.max(initial=0)) // 8)
     _add_words(numbers, data, starts, lengths, range(min(longest, _MOST_TOGETHER)))
@@ -176,17 +200,12 @@ def _bytes(words: ByteWords) -> U64:
     return _mixed(numbers)
 
 
-def _add_words(
-    numbers: U64,
-    data: npt.NDArray[np.uint8],
-    starts: npt.NDArray[np.int64],
-    lengths: npt.NDArray[np.int64],
-    depths: range,
-) -> None:
+def _add_words(numbers: U64, data: npt.NDArray[np.uint8], starts: Ints, lengths: Ints, depths: range) -> None:
     """Add some words of each text, with zeros behind its end; each is put together of two aligned ones."""
     aligned = data.view("<u8")
     bits = (starts.view(np.uint64) & np.uint64(7)) * np.uint64(8)
     rest = np.uint64(63) - bits
+    scratch = np.empty(len(numbers), np.uint64)
     at = (starts >> 3) + depths.start
     left = lengths - 8 * depths.start
     here = aligned.take(at, mode="clip")
@@ -196,7 +215,6 @@ def _add_words(
         word = here >> bits
         word |= (behind << rest) << np.uint64(1)
         word &= _KEPT.take(left, mode="clip")
-        word *= _factor(depth)
-        numbers += word
+        numbers += _scaled(word, _factor(depth), scratch)
         here = behind
         left -= 8

@@ -70,6 +70,8 @@ class Placement:
     """Rows that each file is expected to have."""
     few_valued: tuple[str, ...] = ()
     """Columns whose values are sent once, and of the rows their numbers."""
+    verify: bool = False
+    """Whether checksums of the rows are taken where they are read and where they are written."""
 
     @property
     def files(self) -> int:

@@ -79,6 +79,9 @@ def cluster(
             "--keep-properties", help="Leave a Delta table's properties alone that keep readers from using statistics."
         ),
     ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare a checksum of all rows before every commit, and not their number.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
     max_bytes: Annotated[
         str | None, typer.Option(help="Rewrite at most so much in this run, such as 10GB.", show_default=False)
@@ -130,7 +133,8 @@ def cluster(
     with history(database, none=no_database) as kept, rewrite_bar() as progress:
         done = rewrite(
             table, **options, into=into, master=master, remote=remote, conf=pairs("--conf", conf),
-            picture=report is not None, hide_literals=hide_literals, database=kept, progress=progress,
+            picture=report is not None, hide_literals=hide_literals, verify=verify, database=kept,
+            progress=progress,
         )  # fmt: skip
     with printing():
         typer.echo(

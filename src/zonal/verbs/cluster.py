@@ -114,6 +114,7 @@ def cluster(
     picture: bool = False,
     hide_literals: bool = False,
     keep_properties: bool = False,
+    verify: bool = False,
     database: Database = None,
     progress: Progress | None = None,
 ) -> Clustering:
@@ -128,8 +129,9 @@ def cluster(
     the work elsewhere than on Spark. `picture` draws the files before and after, for a page or a notebook; with
     `hide_literals` it doesn't show values that queries compare with. Where a Delta table's properties leave out a key
     column, so that readers don't use its statistics, they are changed in the same commit, unless `keep_properties` is
-    given. The run is added to the history in `database`,
-    with what was predicted and what came out.
+    given. Before every commit rows are counted; with `verify` a checksum of all rows, taken where they are read and
+    where they are written, is compared as well. The run is added to the history in `database`, with what was predicted
+    and what came out.
     """
     account = _Account(time.monotonic(), picture, hide_literals, database)
     account.check()
@@ -157,7 +159,20 @@ def cluster(
     if into is not None:
         destination = open_destination(into, catalog=catalog, storage_options=storage_options)
         copied = partial(named, into)
-        return _copied(source, snapshot, by, layout, file_bytes, destination, copied, running, report, account, learned)
+        return _copied(
+            source,
+            snapshot,
+            by,
+            layout,
+            file_bytes,
+            destination,
+            copied,
+            running,
+            report,
+            account,
+            learned,
+            verify=verify,
+        )
     job = Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
     groups = job.groups(size_of(commit_every, "commit_every"))
     run = new_run()
@@ -165,9 +180,13 @@ def cluster(
     after = job.snapshot
     if groups:
         report(Step("starting Spark"))
+        rewriter = partial(
+            Rewriter, job.table, job.layout, run, choose=job.choose, tell=commits.append,
+            keep_properties=keep_properties, verify=verify,
+        )  # fmt: skip
         try:
             with running as run_steps:
-                _rewrite(job, groups, run, run_steps, report, commits.append, keep_properties=keep_properties)
+                _rewrite(job, groups, partial(rewriter, runner=run_steps), report)
             report(Step("reading the table's metadata"))
             after = job.table.newest().snapshot()
         except ZonalError as error:
@@ -177,16 +196,7 @@ def cluster(
     return account.remembered(_result(job.snapshot, after, job.layout, run, sum(commits, Done()), account, learned))
 
 
-def _rewrite(
-    job: Job,
-    groups: Sequence[Sequence[str]],
-    run: str,
-    runner: Runner,
-    report: Progress,
-    tell: Callable[[Done], None],
-    *,
-    keep_properties: bool,
-) -> None:
+def _rewrite(job: Job, groups: Sequence[Sequence[str]], rewriter: Callable[..., Rewriter], report: Progress) -> None:
     """Rewrite the files of each commit, one commit after the other, each from the table's newest version."""
     for number, paths in enumerate(groups):
         snapshot = job.snapshot
@@ -195,8 +205,7 @@ def _rewrite(
             job.check(snapshot)
         files = still_there(snapshot, paths)
         steps = partial(_tell, report, _sized(snapshot, files, number + 1, len(groups)))
-        rewriter = Rewriter(job.table, job.layout, run, runner, steps, job.choose, tell, keep_properties)
-        rewriter.rewrite(snapshot, files, number)
+        rewriter(report=steps).rewrite(snapshot, files, number)
 
 
 def _tell_commits(error: ZonalError, commits: Sequence[Done]) -> None:
@@ -288,6 +297,8 @@ def _copied(
     report: Progress,
     account: _Account,
     learned: Learned | None,
+    *,
+    verify: bool,
 ) -> Clustering:
     if not is_readable(source):
         raise TableError(f"{quoted(source.name, limit=300)} can't be read by workers.")
@@ -298,7 +309,7 @@ def _copied(
     report(Step("starting Spark"))
     told = partial(_tell, report, _sized(snapshot, np.arange(len(snapshot.files)), 1, 1))
     with running as run_steps:
-        done = run_copy(copy, destination, run_steps, told)
+        done = run_copy(copy, destination, run_steps, told, verify=verify)
     return account.remembered(_result(snapshot, copied().snapshot(), chosen, run, done, account, learned))
 
 

@@ -44,7 +44,7 @@ def plan_copy(table: Readable, snapshot: Snapshot, destination: Destination, lay
     return Copy(snapshot, scan, writing, layout)
 
 
-def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Report) -> Done:
+def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Report, *, verify: bool = False) -> Done:
     """Write the copy and publish it at once; whatever fails, nothing of it is left."""
     files = copy.snapshot.files
     asked = Asked()
@@ -52,7 +52,9 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
         written: list[Written] = []
         predicted = Done()
         if copy.scan.sources:
-            written, expected = write_files(copy.snapshot, copy.scan, copy.writing, copy.layout, runner, report)
+            written, expected = write_files(
+                copy.snapshot, copy.scan, copy.writing, copy.layout, runner, report, verify=verify
+            )
             predicted = expected.without()
         report("committing")
         sweep(copy.writing, {file.path for file in written})

@@ -73,6 +73,8 @@ class Rewriter:
     """Hears of every commit as soon as it is done: what is committed stays, whatever fails later."""
     keep_properties: bool = False
     """Whether the table's properties stay as they are, also where readers then don't use the keys' statistics."""
+    verify: bool = False
+    """Whether the rows that are written are compared with those that were read, and not their number alone."""
 
     def rewrite(self, snapshot: Snapshot, files: Ints, number: int = 0) -> None:
         """Replace these files; parts that other writers changed meanwhile are done again from their version."""
@@ -115,7 +117,9 @@ class Rewriter:
         asked = Asked()
         try:
             scan = table.scan(snapshot, files)
-            written, expected = write_files(snapshot, scan, writing, self.layout, self.runner, self.report)
+            written, expected = write_files(
+                snapshot, scan, writing, self.layout, self.runner, self.report, verify=self.verify
+            )
             self.report("committing")
             properties = () if self.keep_properties else writing.properties
             rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name, properties)
@@ -164,7 +168,14 @@ class Expected:
 
 
 def write_files(
-    snapshot: Snapshot, scan: Scan, writing: Writing, layout: Layout, runner: Runner, report: Report
+    snapshot: Snapshot,
+    scan: Scan,
+    writing: Writing,
+    layout: Layout,
+    runner: Runner,
+    report: Report,
+    *,
+    verify: bool = False,
 ) -> tuple[list[Written], Expected]:
     """Write the scan's rows in the layout's order, and return the new files only if every row is in them.
 
@@ -173,6 +184,7 @@ def write_files(
     report("sampling")
     refuse_wrong_sizes(scan)
     placement, sizes = plan(scan, writing, physical(layout, scan))
+    placement = replace(placement, verify=verify)
     report("rewriting")
     tallies, written = runner(scan, writing, placement, plan_splits(scan.sources, placement.files), report)
     check_rows(snapshot, scan, tallies, written)

@@ -45,11 +45,11 @@ def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
                     for rows in _placed(share, reader, placement, counts):
                         chunk.add(rows)
                         if chunk.size > CHUNK_BYTES:
-                            yield chunk.encoded(task_of_piece, form)
+                            yield chunk.encoded(task_of_piece, form, verify=placement.verify)
                             checksum += chunk.checksum
                             chunk = _Chunk()
                 if chunk.parts:
-                    yield chunk.encoded(task_of_piece, form)
+                    yield chunk.encoded(task_of_piece, form, verify=placement.verify)
                     checksum += chunk.checksum
                 yield _tallies(counts, checksum % MODULUS, placement.tasks)
 
@@ -73,7 +73,7 @@ class _Chunk:
         self.parts.append(part)
         self.size += part.data.nbytes
 
-    def encoded(self, task_of_piece: np.ndarray, form: Form) -> pa.RecordBatch:
+    def encoded(self, task_of_piece: np.ndarray, form: Form, *, verify: bool) -> pa.RecordBatch:
         parts = self.parts
         if len(parts) == 1:
             data, words, pieces = parts[0].data, parts[0].words, parts[0].pieces
@@ -82,8 +82,9 @@ class _Chunk:
             words = tuple(np.concatenate(each) for each in zip(*(part.words for part in parts), strict=True))
             pieces = np.concatenate([part.pieces for part in parts])
         numbered = with_numbers(data, form.few_valued)
-        partitions = np.repeat([part.partition for part in parts], [part.data.num_rows for part in parts])
-        self.checksum = row_checksum(numbered, partitions)
+        if verify:
+            partitions = np.repeat([part.partition for part in parts], [part.data.num_rows for part in parts])
+            self.checksum = row_checksum(numbered, partitions)
         return encode(numbered, words, pieces, task_of_piece, form)
 
 
@@ -134,7 +135,9 @@ def write_step(schema: pa.Schema, writing: Writing, placement: Placement) -> Ste
             files[int(placement.file_of_piece[piece])].append(piece)
         for file, pieces in files.items():
             partition = int(placement.partition_of_file[file])
-            writer = FileWriter(writing, placement.layout, partition, rows_of[file], odd_of[file])
+            writer = FileWriter(
+                writing, placement.layout, partition, rows_of[file], odd_of[file], verify=placement.verify
+            )
             try:
                 for piece in pieces:
                     words, rows = decode(held.pop(piece), form)

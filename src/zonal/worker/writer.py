@@ -69,8 +69,10 @@ class FileWriter:
     `odd` tells the leaves that hold a NaN, which go without statistics, or a negative zero, which have no dictionary.
     """
 
-    def __init__(self, writing: Writing, layout: Layout, partition: int, rows: int, odd: Odd) -> None:
-        self._writing, self._layout, self._partition = writing, layout, partition
+    def __init__(
+        self, writing: Writing, layout: Layout, partition: int, rows: int, odd: Odd, *, verify: bool = False
+    ) -> None:
+        self._writing, self._layout, self._partition, self._verify = writing, layout, partition, verify
         self._left, self._odd = rows, odd
         self._file: _OpenFile | None = None
         self.done: list[Written] = []
@@ -81,6 +83,8 @@ class FileWriter:
             if self._file is None:
                 self._file = _OpenFile(self._writing, self._layout, self._partition, group, self._odd)
             self._file.write(group)
+            if self._verify:
+                self._file.add_to_checksum(group)
             self._left -= group.num_rows
             size, target = self._file.size, self._layout.target_file_bytes
             if size > ROLL_AT * target and size / self._file.rows * self._left > SMALLEST * target:
@@ -129,6 +133,8 @@ class _OpenFile:
             self._writer.write_table(named, row_group_size=max(rows.num_rows, 1))
         self._metrics.add(named)
         self.rows += rows.num_rows
+
+    def add_to_checksum(self, rows: pa.Table) -> None:
         self._checksum = (self._checksum + row_checksum(rows, self._partition)) % MODULUS
 
     def close(self) -> Written:
