@@ -51,6 +51,7 @@ def _clustering(rng: Random, _: Ledger) -> Asked:
         "full": [True],
         "commit_every": [3000, 8000, 8000, 20_000],
         "max_bytes": [20_000, 60_000],
+        "verify": [True],
     }
     return _layout(rng) | {name: rng.choice(values) for name, values in more.items() if rng.random() < 0.25}
 
