@@ -16,7 +16,7 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 
 import zonal.errors
 import zonal.tables.deltacommit
-import zonal.tables.deltalog
+import zonal.tables.deltalisting
 import zonal.verbs.rewriting
 from simulation.events import WRITTEN, Crash, Thing
 from simulation.running import LEDGERS, run_schedule
@@ -39,7 +39,7 @@ def test_after_a_crash_nothing_stays_replaced_and_no_file_stays(tmp_path, monkey
         return [
             os.link, os.fsync, os.stat, os.open, pathlib.Path.open, pathlib.Path.exists, uuid.uuid4, secrets.token_hex,
             time.time, time.sleep, SqlCatalog.load_table, SqlCatalog.commit_table, PyArrowFile.open, Storage.locate,
-            ExecutorFactory.get_or_create, zonal.tables.deltalog.ThreadPoolExecutor, zonal.verbs.rewriting.datetime,
+            ExecutorFactory.get_or_create, zonal.tables.deltalisting.ThreadPoolExecutor, zonal.verbs.rewriting.datetime,
         ]  # fmt: skip
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -77,8 +77,8 @@ def test_a_raw_error_is_noticed():
 
     assert not run_schedule("delta", 0, things=fail).violations, "reading the log turns it into a TableError"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(zonal.tables.deltalog, "OSError", ZeroDivisionError, raising=False)
-        assert run_schedule("delta", 0, things=fail).categories == {"raw-OSError-in-deltalog"}
+        patch.setattr(zonal.tables.deltalisting, "OSError", ZeroDivisionError, raising=False)
+        assert run_schedule("delta", 0, things=fail).categories == {"raw-OSError-in-deltalisting"}
 
 
 def test_an_untrue_message_is_noticed(monkeypatch):
