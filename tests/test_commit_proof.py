@@ -372,7 +372,7 @@ def test_an_iceberg_copy_whose_manifest_can_not_be_written_says_so(tmp_path, mon
 
     with monkeypatch.context() as patch:
         patch.setattr(PyArrowFile, "create", full)
-        with pytest.raises(TableError, match=r"Can't write the metadata of 'db.copy'.*No space left") as failed:
+        with pytest.raises(TableError, match=r"Can't write the new metadata of 'db.copy'.*No space left") as failed:
             source.cluster(by="x", into=copy.name, **copy.options)
     assert not isinstance(failed.value, CommitUnknownError)
     assert not list(tmp_path.rglob("zonal-*/**/*.parquet"))

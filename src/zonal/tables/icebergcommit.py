@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.schema import Schema
@@ -100,7 +101,7 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema, sending:
             target.name, table.metadata, table.io, branch=target.branch, rewrite=rewrite, schema=schema, known=known
         )
         work = _Attempt(table, target.branch, snapshot_id, rewrite, schema, found)
-        asked = _prepared(target, work, sending)
+        asked = prepared(target.name, work.updates, work.clean, sending)
         try:
             commit_updates(table, *asked)
             return snapshot_id
@@ -157,17 +158,20 @@ def _since(table: Table, rewrite: Rewrite) -> list[Snapshot]:
     return [entry for entry in table.metadata.snapshots if (entry.sequence_number or 0) > (base.sequence_number or 0)]
 
 
-def _prepared(target: Target, work: "_Attempt", sending: Sending) -> tuple[list[TableRequirement], list[TableUpdate]]:
-    """Write the metadata of an attempt, and let it be sent."""
+Updates = TypeVar("Updates")
+
+
+def prepared(name: str, write: Callable[[], Updates], clean: Callable[[], None], sending: Sending) -> Updates:
+    """Write the metadata files of a snapshot, and let it be sent; where that fails, none of them is left."""
     try:
-        updates = work.updates()
+        updates = write()
         sending()
-        return updates
     except Exception as error:  # object stores raise errors of their own
-        work.clean()
+        clean()
         if isinstance(error, TableError):
             raise
-        raise TableError(f"Can't write the new metadata of {quoted(target.name)}: {what_of(error)}") from error
+        raise TableError(f"Can't write the new metadata of {quoted(name)}: {what_of(error)}") from error
+    return updates
 
 
 def _is_retried(error: Exception) -> bool:

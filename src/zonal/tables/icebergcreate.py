@@ -32,7 +32,7 @@ from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layout import Layout
 from zonal.rewrite import Writing, Written
 from zonal.tables.iceberg import find_catalog
-from zonal.tables.icebergcommit import MANIFEST_FILES, sort_fields
+from zonal.tables.icebergcommit import MANIFEST_FILES, prepared, sort_fields
 from zonal.tables.icebergentries import FILE_SEQUENCE, Fields
 from zonal.tables.icebergerrors import what_of
 from zonal.tables.icebergmanifests import DATA, DATA_FILE, RECORDS, SEQUENCE_NUMBER, SIZE, SNAPSHOT_ID, STATUS
@@ -130,7 +130,7 @@ class IcebergDestination:
             raise TableError(f"No files were written for {quoted(self.name)}.")
         snapshot_id = uuid.uuid4().int >> 65 or 1
         first = _First(self._plan, snapshot_id, added)
-        updates = self._prepared(first, sending)
+        updates = prepared(self.name, first.updates, first.clean, sending)
         try:
             commit_creation(self._plan.creation, updates)
         except Exception as error:
@@ -142,18 +142,6 @@ class IcebergDestination:
                 first.clean()
                 raise ConflictError(f"Another writer made the table {quoted(self.name)} meanwhile.") from None
         return snapshot_id if added else None
-
-    def _prepared(self, first: "_First", sending: Sending) -> list[TableUpdate]:
-        """Write the metadata of the first snapshot, and let it be sent."""
-        try:
-            updates = first.updates()
-            sending()
-            return updates
-        except Exception as error:  # object stores raise errors of their own
-            first.clean()
-            if isinstance(error, TableError):
-                raise
-            raise TableError(f"Can't write the metadata of {quoted(self.name)}: {what_of(error)}") from error
 
     def _found(self, plan: _Plan, error: Exception) -> TableMetadata | None:
         """Return what the catalog has by the table's name; an error where it can't be asked."""
