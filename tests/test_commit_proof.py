@@ -187,6 +187,27 @@ def test_new_files_that_are_not_there_whole_are_never_committed(harm, table):
     assert_same_rows(table.rows(), BEFORE)
 
 
+def test_new_files_are_looked_at_again_when_the_commit_takes_long(table, monkeypatch):
+    """As where the newest version is read, or another writer is faster, for more than a minute."""
+    from zonal.tables import delta, iceberg
+
+    place, name = (delta, "commit") if table.format == "delta" else (iceberg, "commit_rewrite")
+    real, version = getattr(place, name), table.version()
+
+    def late(given, *others, **named):
+        next(table.root.rglob("zonal-*/**/*.parquet")).unlink()
+        return real(given, *others, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, late)
+        patch.setattr(rewriting, "RECENTLY", -1.0)
+        with pytest.raises(TableError, match=r"The new file '.*' isn't there.* Nothing was committed"):
+            table.cluster(by=["x", "y"], target_file_size=4000)
+    assert table.version() == version
+    assert not table.strays()
+    assert_same_rows(table.rows(), BEFORE)
+
+
 @pytest.mark.parametrize("target", ["parquet", "delta", "iceberg"])
 def test_a_copy_whose_files_are_not_there_whole_is_not_published(target, tmp_path):
     source, copy = Delta(tmp_path, "source").make([BEFORE]), home(target, tmp_path, "copy")

@@ -59,6 +59,7 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
         report("committing")
         sweep(copy.writing, {file.path for file in written})
         asked = Asked(partial(destination.refers_to, written), partial(check_files, copy.writing, written))
+        asked.look()
         version = destination.publish(written, sending=asked.send)
     except BaseException as error:
         settle(copy.writing, asked, error)

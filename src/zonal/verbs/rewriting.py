@@ -1,5 +1,6 @@
 """A rewrite in place, from files to commit, and again for the parts that another writer changed meanwhile."""
 
+import math
 import random
 import secrets
 import time
@@ -191,6 +192,11 @@ def write_files(
     return written, Expected.of(placement, sizes)
 
 
+RECENTLY = 60.0
+"""Seconds for which a look at the new files counts: between reading the newest version and a request for the next one
+lies as little as can be, or other writers are always faster."""
+
+
 @dataclass
 class Asked:
     """A commit that a table was, or will be, asked for."""
@@ -201,10 +207,18 @@ class Asked:
     """Looks at the new files; raises an error where one isn't as it was written."""
     sent: bool = False
     """Whether a request went out: from then on the commit may have happened, whatever errors say."""
+    looked: float = -math.inf
+    """When the files were looked at."""
+
+    def look(self) -> None:
+        """Look at the new files."""
+        self.check()
+        self.looked = time.monotonic()
 
     def send(self) -> None:
         """Let a request go out now, if the files are still there."""
-        self.check()
+        if time.monotonic() - self.looked > RECENTLY:
+            self.look()
         self.sent = True
 
 
@@ -242,6 +256,7 @@ def _commit(table: Rewritable, rewrite: Rewrite, writing: Writing, asked: Asked)
     files = rewrite.base.files
     while rewrite.removed.size:
         asked.check = partial(check_files, writing, rewrite.added)
+        asked.look()
         try:
             version = table.commit(rewrite, sending=asked.send)
         except ConflictError as error:
