@@ -542,7 +542,7 @@ def test_an_alert_stays_one_whatever_becomes_of_its_page(table, tmp_path, monkey
 
 
 def zonal_process(*arguments, stdout, **environment):
-    command = [sys.executable, "-m", "zonal.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "zonal", *map(str, arguments)]
     return subprocess.run(
         command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, env={**os.environ, **environment}
     )

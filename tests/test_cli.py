@@ -1,7 +1,9 @@
 """The command line as a user meets it: in a process of its own."""
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -9,17 +11,19 @@ from contextlib import nullcontext
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 from deltalake import write_deltalake
 
 import zonal
 from local_runner import run_here
 from zonal.cli import main
+from zonal.cli.options import stoppable
 from zonal.report.bars import step_bar
 
 
 def run(*arguments, **options):
     return subprocess.run(
-        [sys.executable, "-m", "zonal.cli", *map(str, arguments)],
+        [sys.executable, "-m", "zonal", *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -33,6 +37,29 @@ def test_version_and_help():
     assert helped.returncode == 0
     assert "demo" in helped.stdout
     assert "Exit codes" in helped.stdout
+
+
+def test_short_names_of_version_and_help():
+    assert run("-V").stdout == run("--version").stdout
+    assert run("cluster", "-h").stdout == run("cluster", "--help").stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_work_cleanly_and_say_what_stays(number, capsys):
+    before, swept = signal.getsignal(number), []
+
+    def work():
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            swept.append(True)
+
+    with pytest.raises(typer.Exit) as stopped, stoppable():
+        work()
+    assert stopped.value.exit_code == 130
+    assert swept, "what the work does when it is interrupted"
+    assert "Stopped. Nothing was changed." in capsys.readouterr().err
+    assert signal.getsignal(number) == before
 
 
 def test_an_alert_is_another_exit_code_than_a_misspelled_option(folder, tmp_path):

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -414,6 +415,31 @@ def test_a_parquet_copy_whose_rename_is_reported_as_failed_is_recognized(tmp_pat
     monkeypatch.setattr(Storage, "locate", lambda *given: (Repeating(), real(*given)[1]))
     assert source.cluster(by="x", into=f"parquet:{tmp_path / 'copy'}").rows == 400
     assert pq.read_table(tmp_path / "copy").num_rows == 400
+
+
+@pytest.mark.parametrize("moment", ["while it works", "in its second commit", "after the request"])
+def test_what_an_interrupt_left_is_told(moment, table, monkeypatch):
+    runs = []
+
+    def runner(*given):
+        runs.append(given)
+        if moment == "while it works" or (moment == "in its second commit" and len(runs) == 2):
+            raise KeyboardInterrupt
+        return run_here(*given)
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if moment == "after the request":
+            place, name = (os, "link") if table.format == "delta" else (SqlCatalog, "commit_table")
+            patch.setattr(place, name, interrupted)
+        with pytest.raises((KeyboardInterrupt, CommitUnknownError)) as stopped:
+            table.cluster(by=["x", "y"], runner=runner, target_file_size=2000, commit_every=6000)
+    told = {"while it works": "Nothing was committed", "in its second commit": "1 commit of the run succeeded"}
+    assert re.search(told.get(moment, "[Ii]t isn't known|happened isn't known"), str(stopped.value))
+    assert ("Nothing was committed" in str(stopped.value)) == (moment == "while it works")
+    assert_same_rows(table.rows(), BEFORE)
 
 
 # --- key columns that change meanwhile -------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def run_command(command, folder):
             found = CliRunner().invoke(app, arguments)
             assert found.exit_code == 0, f"{command}: {found.output} {found.exception}"
             return
-        line = [sys.executable, "-m", "zonal.cli", *arguments]  # Spark prints past Python, and ends with its process
+        line = [sys.executable, "-m", "zonal", *arguments]  # Spark prints past Python, and ends with its process
         told = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
     assert told.returncode == 0, f"{command}: {told.stderr}"
     assert program == "make" or not told.stderr, f"{command} prints more than its result: {told.stderr}"

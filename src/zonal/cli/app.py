@@ -21,10 +21,11 @@ app = typer.Typer(
     name="zonal",
     help="Make lakehouse tables skippable: cluster Iceberg, Delta and Parquet data over many columns at once.",
     epilog="Exit codes: 0 done, 1 an error that the message explains, 2 an audit with an alert, 64 a command that "
-    "can't be understood.",
+    "can't be understood, 130 stopped.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -37,7 +38,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def zonal(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
     """Make lakehouse tables skippable: cluster Iceberg, Delta and Parquet data over many columns at once."""

@@ -27,6 +27,7 @@ from zonal.cli.options import (
     names_in,
     pairs,
     printing,
+    stoppable,
     views_in,
     write_report,
 )
@@ -130,7 +131,7 @@ def cluster(
             Console(), plan
         )
         return
-    with history(database, none=no_database) as kept, rewrite_bar() as progress:
+    with history(database, none=no_database) as kept, stoppable(), rewrite_bar() as progress:
         done = rewrite(
             table, **options, into=into, master=master, remote=remote, conf=pairs("--conf", conf),
             picture=report is not None, hide_literals=hide_literals, verify=verify, database=kept,

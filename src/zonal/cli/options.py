@@ -1,6 +1,8 @@
 """Options that several commands share, and what their values mean."""
 
+import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -82,6 +84,29 @@ DatabaseUrl = Annotated[
 ]
 NoDatabase = Annotated[bool, typer.Option("--no-database", help="Use and keep no history.")]
 LOGS = "A log of queries (.sql, .jsonl, .csv, .parquet, Spark event log) or a folder of them; may be repeated."
+
+
+STOPPED = 130
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Let SIGTERM end work as cleanly as Ctrl-C, and say what of it stays."""
+
+    def stop(*_: object) -> None:
+        logging.disable()  # py4j logs the broken call with its traceback
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        say(f"Stopped. {str(interrupt) or 'Nothing was changed.'}", "bold red")
+        raise typer.Exit(STOPPED) from None
+    finally:
+        logging.disable(logging.NOTSET)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def is_given(context: typer.Context, name: str) -> bool:

@@ -189,7 +189,7 @@ def cluster(
                 _rewrite(job, groups, partial(rewriter, runner=run_steps), report)
             report(Step("reading the table's metadata"))
             after = job.table.newest().snapshot()
-        except ZonalError as error:
+        except (ZonalError, KeyboardInterrupt) as error:
             _tell_commits(error, commits)
             account.remember_part(job, run, sum(commits, Done()))
             raise
@@ -208,17 +208,17 @@ def _rewrite(job: Job, groups: Sequence[Sequence[str]], rewriter: Callable[..., 
         rewriter(report=steps).rewrite(snapshot, files, number)
 
 
-def _tell_commits(error: ZonalError, commits: Sequence[Done]) -> None:
+def _tell_commits(error: ZonalError | KeyboardInterrupt, commits: Sequence[Done]) -> None:
     """Say in an error what was committed before it, and stays: here is the only place that knows."""
     versions = [version for done in commits for version in done.versions]
     if versions:
         many = f"{len(versions)} commits" if len(versions) > 1 else "1 commit"
         told = f"Before this, {many} of the run succeeded (up to {versions[-1]}); the next run goes on from there."
-    elif isinstance(error, CommitUnknownError):
+    elif isinstance(error, CommitUnknownError) or (isinstance(error, KeyboardInterrupt) and error.args):
         return
     else:
         told = "Nothing was committed."
-    error.args = (f"{error} {told}", *error.args[1:])
+    error.args = (f"{error} {told}".lstrip(), *error.args[1:])
 
 
 @dataclass(frozen=True)

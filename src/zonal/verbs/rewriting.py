@@ -231,9 +231,12 @@ def settle(writing: Writing, asked: Asked, error: BaseException) -> None:
     if not asked.sent:
         sweep(writing, ())
         return
-    if isinstance(error, CommitUnknownError) or not isinstance(error, Exception):
-        return
     where = f"The new files stay in {quoted(writing.folder, limit=300)}"
+    if not isinstance(error, Exception):  # Ctrl-C, which no other error must replace
+        error.args = (f"Whether the commit happened isn't known. {where}.",)
+        return
+    if isinstance(error, CommitUnknownError):
+        return
     try:
         kept = asked.refers_to()
     except Exception as problem:

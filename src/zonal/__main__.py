@@ -1,4 +1,4 @@
-"""`python -m zonal.cli`."""
+"""`python -m zonal`."""
 
 from zonal.cli.app import main
 
