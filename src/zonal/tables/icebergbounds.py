@@ -1,15 +1,13 @@
-"""What Iceberg's metadata says of columns: bounds from metrics, bounds from partition values, buckets.
+"""What Iceberg's metadata says of columns: bounds from metrics, bounds from partition values.
 
 Everything is found by field id, so that renamed columns keep their bounds, and is given in the column's present type.
 """
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, datetime, time
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import partial
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -41,13 +39,15 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from zonal.files import UNKNOWN, Bounds, Buckets, Ints, LazyBounds
+from zonal.files import UNKNOWN, Bounds, Ints, LazyBounds
 from zonal.tables.icebergmanifests import Live
 
-_EXACT = Context(prec=100, traps=[Inexact, InvalidOperation])
+EXACT = Context(prec=100, traps=[Inexact, InvalidOperation])
 _FLOATS = (FloatType, DoubleType)
-_MICROS = (TimestampType, TimestamptzType)
-_NANOS = (TimestampNanoType, TimestamptzNanoType)
+MICROS = (TimestampType, TimestamptzType)
+NANOS = (TimestampNanoType, TimestamptzNanoType)
+_NO_OVERFLOW = 2**30
+"""Half of what an int of Java can be: widths of `truncate` and hours up to here have not wrapped around."""
 _DAY = {"D": 1, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
@@ -173,7 +173,7 @@ def _decoder(kind: PrimitiveType, *, upper: bool) -> Callable[[bytes], object]:
 
 def _forms(kind: PrimitiveType) -> Sequence[tuple[str, int]]:
     """List the forms a fixed-width value may be stored in, each with a factor to the type's own unit."""
-    if isinstance(kind, (*_MICROS, *_NANOS)):
+    if isinstance(kind, (*MICROS, *NANOS)):
         return ("<q", 1), ("<i", _DAY[_unit(kind)])
     if isinstance(kind, DoubleType):
         return ("<d", 1), ("<f", 1)
@@ -200,11 +200,11 @@ def _decimal(kind: DecimalType, value: bytes) -> Decimal | None:
 
 
 def _unscaled(kind: DecimalType, unscaled: int) -> Decimal | None:
-    return Decimal(unscaled).scaleb(-kind.scale, _EXACT) if abs(unscaled) < 10**kind.precision else None
+    return Decimal(unscaled).scaleb(-kind.scale, EXACT) if abs(unscaled) < 10**kind.precision else None
 
 
 def _unit(kind: PrimitiveType) -> str:
-    return "ns" if isinstance(kind, _NANOS) else "us" if isinstance(kind, _MICROS) else "D"
+    return "ns" if isinstance(kind, NANOS) else "us" if isinstance(kind, MICROS) else "D"
 
 
 # --- partitions ----------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def _all_known(leaf: Leaf, spec: PartitionSpec | None, values: Mapping[int, obje
     known = _Known()
     for field in _used(spec) if spec else ():
         if field.source_id == leaf.field_id and field.field_id in values:
-            one = _known(leaf.type, field, values[field.field_id])
+            one = _known(leaf, field, values[field.field_id])
             known = _Known(
                 max((bound for bound in (known.lower, one.lower) if bound is not None), default=None),
                 min((bound for bound in (known.upper, one.upper) if bound is not None), default=None),
@@ -264,15 +264,16 @@ def _all_known(leaf: Leaf, spec: PartitionSpec | None, values: Mapping[int, obje
     return known
 
 
-def _known(kind: PrimitiveType, field: PartitionField, value: Any) -> _Known:  # noqa: ANN401
+def _known(leaf: Leaf, field: PartitionField, value: Any) -> _Known:  # noqa: ANN401
     """Invert a transform. All of them give null for null and for nothing else ("Partition Transforms")."""
     if value is None:
         return _Known(all_null=True, all_nan=False)
     if value != value:  # noqa: PLR0124 - NaN
         return _Known(all_null=False, all_nan=True)
     try:
-        lower, upper = _inverse(kind, field.transform, value)
-    except (ArithmeticError, AttributeError, TypeError, ValueError):  # a value of another type than the column's
+        lower, upper = _inverse(leaf.type, field.transform, value)
+        pa.array([lower, upper], leaf.bound_type)
+    except (ArithmeticError, AttributeError, TypeError, ValueError):  # a value that the column's type doesn't have
         return _Known()
     return _Known(lower, upper, all_null=False, all_nan=False)
 
@@ -288,7 +289,7 @@ def _inverse(kind: PrimitiveType, transform: Transform[Any, Any], value: Any) ->
 
 def _plain(kind: PrimitiveType, value: Any) -> Any:  # noqa: ANN401
     if isinstance(kind, DecimalType):
-        return _unscaled(kind, int(value.scaleb(kind.scale, _EXACT)))
+        return _unscaled(kind, int(value.scaleb(kind.scale, EXACT)))
     return value.encode() if isinstance(value, str) else value
 
 
@@ -303,8 +304,18 @@ def _period(kind: PrimitiveType, transform: str, value: int) -> tuple[int | None
         start, stop = first * _DAY[unit] // 24, (last + 1) * _DAY[unit] // 24
     else:
         start, stop = _days(transform, first) * _DAY[unit], _days(transform, last + 1) * _DAY[unit]
-    least, most = (-(2**31), 2**31 - 1) if unit == "D" else (-(2**63), 2**63 - 1)
-    return start if least <= start <= most else None, stop - 1 if least <= stop - 1 <= most else None
+    bits = 32 if unit == "D" else 64
+    if transform == "hour" and abs(value) > _NO_OVERFLOW:
+        return None, None  # Java keeps 32 bits of the hours, and 2**63 microseconds have more
+    if unit != "D" and value < -1:
+        # Java takes the last microsecond of a period's first second, before 1970, for the period before it.
+        stop += _DAY[unit] // 86_400
+    return _in_bits(bits, start), _in_bits(bits, stop - 1)
+
+
+def _in_bits(bits: int, number: int) -> int | None:
+    """Return a number if it is a signed one of so many bits."""
+    return number if -(1 << bits - 1) <= number < 1 << bits - 1 else None
 
 
 def _days(transform: str, value: int) -> int:
@@ -319,10 +330,14 @@ def _days(transform: str, value: int) -> int:
 
 def _truncated(kind: PrimitiveType, width: int, value: Any) -> tuple[Any, Any]:  # noqa: ANN401
     if isinstance(kind, (IntegerType, LongType)):
-        last = value + width - 1
-        return value, last if last <= kind.max else None
+        # Java's v - (((v % W) + W) % W) wraps around below the least value, and its sum may for a large W. Only the
+        # first can be seen: no multiple of W comes out. The column may have been an int then, and be a long now.
+        if value % width or width > _NO_OVERFLOW:
+            return None, None
+        bits = 32 if isinstance(kind, IntegerType) else 64
+        return _in_bits(bits, value), _in_bits(bits, value + width - 1)
     if isinstance(kind, DecimalType):
-        unscaled = int(value.scaleb(kind.scale, _EXACT))
+        unscaled = int(value.scaleb(kind.scale, EXACT))
         return _unscaled(kind, unscaled), _unscaled(kind, unscaled + width - 1)
     if isinstance(kind, StringType):
         # Counted in UTF-16 units, of which there are never fewer than characters: a longer text is always seen.
@@ -337,61 +352,3 @@ def _successor(prefix: bytes) -> bytes | None:
     """Return the least bytes above everything with this prefix, None where there are none."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
-
-
-# --- buckets -------------------------------------------------------------------------------------------------------
-
-
-def buckets(live: Live, specs: Mapping[int, PartitionSpec], columns: Mapping[int, Leaf]) -> tuple[Buckets, ...]:
-    """Give the bucket of each file for every column and number of buckets."""
-    hashed = {
-        (field.source_id, field.transform.num_buckets)
-        for spec in specs.values()
-        for field in spec.fields
-        if isinstance(field.transform, BucketTransform)
-        and field.source_id in columns
-        and field.transform.can_transform(columns[field.source_id].type)
-    }
-    return tuple(_buckets(live, specs, columns[source], count) for source, count in sorted(hashed))
-
-
-def _buckets(live: Live, specs: Mapping[int, PartitionSpec], leaf: Leaf, count: int) -> Buckets:
-    transform: BucketTransform[Any] = BucketTransform(count)
-    field_ids = {
-        spec_id: field.field_id
-        for spec_id, spec in specs.items()
-        for field in spec.fields
-        if field.source_id == leaf.field_id and field.transform == transform
-    }
-    values = [values.get(field_ids.get(spec_id, UNKNOWN)) for spec_id, values in live.keys]
-    known = [value if isinstance(value, int) and 0 <= value < count else UNKNOWN for value in values]
-    of_value = transform.transform(leaf.type)
-    return Buckets(leaf.name, partial(_bucket_of, leaf.type, of_value), np.array(known, np.int64)[live.partition])
-
-
-def _bucket_of(kind: PrimitiveType, of_value: Callable[[Any], int | None], value: object) -> int | None:
-    """Hash a value only in the column's own type: `1.0` and `1` have different hashes."""
-    try:
-        if isinstance(kind, DecimalType) and isinstance(value, (Decimal, int)) and not isinstance(value, bool):
-            return of_value(Decimal(value).quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT))
-        wanted = next((types for kinds, types in _VALUES if isinstance(kind, kinds)), ())
-        if type(value) not in wanted or _has_zone(value) != isinstance(kind, (TimestamptzType, TimestamptzNanoType)):
-            return None
-        return of_value(value)
-    except (ArithmeticError, AttributeError, TypeError, ValueError, struct.error):
-        return None
-
-
-def _has_zone(value: object) -> bool:
-    return isinstance(value, (datetime, time)) and value.tzinfo is not None
-
-
-_VALUES: Sequence[tuple[type | tuple[type, ...], tuple[type, ...]]] = (
-    ((IntegerType, LongType), (int,)),
-    (StringType, (str,)),
-    ((BinaryType, FixedType), (bytes,)),
-    (DateType, (date,)),
-    (TimeType, (time,)),
-    ((*_MICROS, *_NANOS), (datetime,)),
-    (UUIDType, (UUID, bytes)),
-)

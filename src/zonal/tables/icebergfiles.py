@@ -20,7 +20,8 @@ from pyiceberg.types import (
 from zonal.errors import LayoutError, quoted
 from zonal.files import Commit, Files
 from zonal.layout import Layout
-from zonal.tables.icebergbounds import buckets, column_bounds, leaves, partition_bounds
+from zonal.tables.icebergbounds import column_bounds, leaves, partition_bounds
+from zonal.tables.icebergbuckets import buckets
 from zonal.tables.icebergmanifests import Live, PartitionKey
 from zonal.tables.icebergscan import ROW_LINEAGE
 from zonal.tables.table import LAYOUT_PROPERTY
