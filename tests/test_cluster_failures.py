@@ -10,12 +10,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
 
 from cluster_tables import Delta, assert_same_rows, home, parts_of, telemetry
+from delta_tables import LogWriter, add, field, metadata, protocol
 from local_runner import run_here
+from parquet_damage import with_chunk
 from zonal.errors import CommitUnknownError, TableError, ZonalError
 from zonal.tables import deltacommit
 
@@ -451,3 +454,20 @@ def test_a_driver_that_is_killed_while_spark_writes_leaves_the_table_as_it_was(t
     assert table.version() == 2
     assert table.strays()
     works_again(table)
+
+
+def test_a_damaged_footer_is_an_error_before_anything_is_written(tmp_path):
+    """The log has no numbers of rows with which a lost row group would be noticed."""
+    table = home("delta", tmp_path)
+    table.root.mkdir()
+    rows = telemetry(300)
+    pq.write_table(rows, table.root / "a.parquet", row_group_size=100, use_dictionary=False, compression="none")
+    with_chunk(table.root / "a.parquet", 1, compressed=-700)
+    fields = [field("id", "long"), field("x", "long"), field("y", "double"), field("s", "string"), field("p", "string")]
+    LogWriter(table.root).commit(
+        protocol(), metadata(*fields), add("a.parquet", size=(table.root / "a.parquet").stat().st_size)
+    )
+    before = table.listing()
+    with pytest.raises(TableError, match=r"a\.parquet.*footer is damaged.*Nothing was committed"):
+        table.cluster(by=["x"])
+    assert table.listing() == before

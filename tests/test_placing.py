@@ -159,7 +159,7 @@ def test_tasks_hold_files_up_to_the_target_size_and_tiny_tables_have_few(total, 
 # --- splits ----------------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.integers(0, 100), max_size=30), st.integers(1, 12))
+@given(st.lists(st.integers(-100, 100), max_size=30), st.integers(1, 12))
 def test_every_row_group_is_in_exactly_one_part_of_a_file_and_parts_are_ranges(sizes, parts):
     found = [row_groups_of(sizes, part, parts) for part in range(parts)]
     assert [group for part in found for group in part] == list(range(len(sizes)))

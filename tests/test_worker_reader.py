@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from parquet_damage import with_chunk
 from zonal.errors import TableError
 from zonal.rewrite import FIELD_ID, EqualityDelete, Reading, Source, Vector
 from zonal.storage import Storage
@@ -361,6 +362,26 @@ def test_damaged_bytes_of_a_file_are_a_table_error_or_unnoticed(data):
         else:
             told = "a.parquet" if sum(len(part.positions) for part in parts) == 300 else "rows are lost"
         assert "a.parquet" in told
+
+
+IMPOSSIBLE = {
+    "negative size": {"compressed": -200},
+    "size beyond the file": {"compressed": 8000},
+    "negative offset": {"page": -300},
+    "offset beyond the file": {"page": 8000},
+    "negative number of values": {"values": -30},
+}
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_footers_whose_numbers_cannot_be_are_refused_by_name(case, tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"n": np.arange(90)}), path, row_group_size=30, use_dictionary=False, compression="none")
+    assert path.stat().st_size < 8000
+    with_chunk(path, 1, **IMPOSSIBLE[case])
+    for look in (Reader.row_groups, lambda own, file: list(own.rows(file))):
+        with pytest.raises(TableError, match=r"a\.parquet.*footer is damaged: column 'n' of row group 1 has"):
+            look(reader(path, NUMBERS), source(path))
 
 
 def test_a_checksum_that_does_not_fit_is_refused(tmp_path):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
+from zonal.errors import quoted
 from zonal.storage import Storage, open_regular
 from zonal.worker.problem import FileError, naming
 from zonal.worker.projection import FileSchema, leaf_count
@@ -26,7 +27,8 @@ class RowGroup:
 class DataFile:
     """A Parquet file that is open; the footer is parsed once, and may be handed to the next `DataFile`."""
 
-    def __init__(self, path: str, file: pq.ParquetFile) -> None:
+    def __init__(self, path: str, file: pq.ParquetFile, size: int | None = None) -> None:
+        """Take a file; with its `size` in bytes, a footer that wasn't seen before is checked against it."""
         self.path = path
         self.footer: pq.FileMetaData = file.metadata
         self._file = file
@@ -39,6 +41,8 @@ class DataFile:
         if min(groups, default=0) < 0 or sum(groups) != self.footer.num_rows:
             raise FileError(f"its row groups have {sum(groups):,} rows, but its footer says {self.footer.num_rows:,}")
         self.group_rows: tuple[int, ...] = tuple(groups)
+        if size is not None:
+            _refuse_impossible(self.footer, size)
 
     def row_groups(self) -> list[RowGroup]:
         """Return the size of each row group."""
@@ -73,10 +77,31 @@ def open_parquet(storage: Storage, path: str, footer: pq.FileMetaData | None = N
                 page_checksum_verification=True,  # or damaged values would get a good checksum in the new file
             )
             try:
-                yield DataFile(path, file)
+                yield DataFile(path, file, source.size() if footer is None else None)
             finally:
                 with suppress(OSError, pa.ArrowException):
                     file.close()
+
+
+def _refuse_impossible(footer: pq.FileMetaData, size: int) -> None:
+    """Raise a `FileError` for a footer with places in the file that can't be: nobody knows what else is damaged."""
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        for leaf in range(group.num_columns):
+            chunk = group.column(leaf)
+            starts = [chunk.data_page_offset, chunk.dictionary_page_offset or 0]
+            length = chunk.total_compressed_size
+            if min(*starts, length, chunk.num_values) < 0 or max(starts) > size or _start(starts) + length > size:
+                raise FileError(
+                    f"its footer is damaged: column {quoted(chunk.path_in_schema)} of row group {number} has "
+                    f"{chunk.num_values:,} values in {length:,} bytes from {_start(starts):,} on, in a file of "
+                    f"{size:,} bytes"
+                )
+
+
+def _start(offsets: Sequence[int]) -> int:
+    """Return where a chunk begins; a page that isn't there is at 0."""
+    return min((offset for offset in offsets if offset), default=0)
 
 
 def _is_zoneless(column: pq.ColumnSchema) -> bool:

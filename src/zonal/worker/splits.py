@@ -80,14 +80,15 @@ def _shares(sources: Sequence[Source], target: int) -> Iterator[tuple[Share, int
 def row_groups_of(sizes: Sequence[int], part: int, parts: int) -> list[int]:
     """Return the row groups, given their sizes in order, that belong to one part of a file.
 
-    Over all parts, every row group is in exactly one.
+    Over all parts, every row group is in exactly one, whatever the sizes are.
 
     >>> [row_groups_of([10, 10, 10], part, 2) for part in range(2)]
     [[0], [1, 2]]
     """
-    total = max(sum(sizes), 1)
+    possible = [max(size, 0) for size in sizes]
+    total = max(sum(possible), 1)
     found, before = [], 0
-    for number, size in enumerate(sizes):
+    for number, size in enumerate(possible):
         if min((2 * before + size) * parts // (2 * total), parts - 1) == part:
             found.append(number)
         before += size
