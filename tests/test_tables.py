@@ -256,6 +256,61 @@ def test_iceberg_metadata_files_and_folders(tmp_path):
         open_table(str(newest.parent.parent))
 
 
+MANAGED = {
+    "Hudi": (["t/.hoodie/hoodie.properties"], "t", "is the folder of a Hudi table"),
+    "a partition of Hudi": ([".hoodie/hoodie.properties"], "t", "lies in the folder of a Hudi table"),
+    "Hudi further up": ([".hoodie/hoodie.properties"], "t/day=1", "lies in the folder of a Hudi table"),
+    "Paimon": (["t/snapshot/snapshot-1", "t/schema/schema-0", "t/manifest/m-0"], "t", "is the folder of a Paimon"),
+    "a bucket of Paimon": (["snapshot/snapshot-1", "schema/schema-0", "manifest/m-0"], "t", "lies in .* a Paimon"),
+    "Lance": (["t/_versions/1.manifest"], "t", "is the folder of a Lance table"),
+    "Lance's data": (["t/data/0.lance"], "t", "has a Lance table in it"),
+    "Hive, inserted": (["t/delta_0000001_0000001_0000/000000_0"], "t", "is the folder of a transactional Hive table"),
+    "Hive, compacted": (["t/day=1/base_0000005_v0000012/0_0"], "t", "has a transactional Hive table in it"),
+    "Hive, deleted": (["t/delete_delta_0000002_0000002/0_0"], "t", "is the folder of a transactional Hive table"),
+    "a folder of Delta": (["_delta_log/0.json"], "t", "lies in the folder of a Delta table.*delta:"),
+    "a folder of Iceberg": (["metadata/v1.metadata.json"], "t", "lies in the folder of an Iceberg table"),
+    "Delta below": (["t/x/_delta_log/0.json"], "t", "has a Delta table in it.*delta:.*/x"),
+    "Hudi below": (["t/x/y/.hoodie/hoodie.properties"], "t", "has a Hudi table in it"),
+    "Iceberg below": (["t/x/metadata/v1.metadata.json"], "t", "has an Iceberg table in it"),
+}
+
+
+@pytest.mark.parametrize("case", MANAGED)
+def test_folders_of_other_formats_are_not_taken_for_plain_parquet(case, tmp_path):
+    marks, asked, message = MANAGED[case]
+    files = ["t/day=1/a.parquet", "t/day=2/b.parquet"]
+    for name in (*files, *marks):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    for name in files:
+        pq.write_table(pa.table({"id": [1]}), tmp_path / name)
+    with pytest.raises(TableError, match=message):
+        open_table(str(tmp_path / asked)).snapshot()
+    with pytest.raises(TableError, match=message):
+        zonal.cluster(str(tmp_path / asked), by="id", into=f"delta:{tmp_path}/copy", runner=pytest.fail)
+    assert not (tmp_path / "copy").exists()
+    assert len(open_table(f"parquet:{tmp_path / 't/day=2'}").snapshot().files) == 1, "asked for as it is"
+
+
+def test_folders_that_only_sound_like_tables_are_plain_parquet(tmp_path):
+    likely = [
+        "metadata/a.parquet",
+        "snapshot/b.parquet",
+        "base_1/c.parquet",
+        "delta_5/d.parquet",
+        "delta_log/e.parquet",
+    ]
+    for name in likely:
+        (tmp_path / "t" / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": [1]}), tmp_path / "t" / name)
+    for name in (".trash/old/_delta_log/0.json", "_tmp/x/.hoodie/hoodie.properties"):
+        (tmp_path / "t" / name).parent.mkdir(parents=True)
+        (tmp_path / "t" / name).write_text("{}")
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "snapshot").mkdir()
+    assert len(open_table(str(tmp_path / "t")).snapshot().files) == len(likely)
+
+
 @pytest.mark.parametrize("name", ["nowhere", "delta:nowhere", "parquet:nowhere", "x.metadata.json"])
 def test_what_is_not_there_is_named(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

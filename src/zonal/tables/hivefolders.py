@@ -25,3 +25,8 @@ def hive_folders(values: Mapping[str, str | None], *, empty: str = HIVE_NULL) ->
 
 def _escaped(text: str) -> str:
     return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
+def is_hidden(inside: str) -> bool:
+    """Tell names that Spark and Hive pass over; `_key=value` is a partition all the same."""
+    return any(name.startswith(".") or (name.startswith("_") and "=" not in name) for name in inside.split("/") if name)

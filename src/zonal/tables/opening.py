@@ -19,7 +19,8 @@ def open_table(name: str, *, catalog: str | None = None, storage_options: Mappin
     """Open a table for reading; what it is, is seen from what is there.
 
     `PATH`, `parquet:PATH`, `delta:PATH[@VERSION]`, `iceberg:NAMESPACE.TABLE[@SNAPSHOT_OR_BRANCH]` in a PyIceberg
-    catalog, or an Iceberg `….metadata.json`.
+    catalog, or an Iceberg `….metadata.json`. A path that belongs to a table of a format that isn't read so is refused;
+    with `parquet:` all Parquet files there are the table.
     """
     try:
         name.encode()
@@ -41,7 +42,7 @@ def open_table(name: str, *, catalog: str | None = None, storage_options: Mappin
             f"{quoted(name)} is the folder of an Iceberg table. Name it in its catalog, as in iceberg:namespace.table, "
             f"or give its metadata file, such as {newest}."
         )
-    return ParquetTable(location, storage_options=options)
+    return ParquetTable(location, storage_options=options, as_is=bool(kind))
 
 
 def table_of(

@@ -21,7 +21,8 @@ from zonal.parquet.decode import NOTHING, Range, Scalar, Statistics
 from zonal.parquet.footer import Footer, parse_footer, read_footer_bytes, row_group_ranges
 from zonal.rewrite import Scan
 from zonal.storage import Storage, open_regular
-from zonal.tables.hivefolders import HIVE_NULL
+from zonal.tables.hivefolders import HIVE_NULL, is_hidden
+from zonal.tables.managed import refuse_managed
 from zonal.tables.parquetcopy import LAYOUT_KEY, scan_files
 
 THREADS = 16
@@ -45,11 +46,13 @@ class ParquetTable:
     """Parquet files below one location: a local path, or a URI that pyarrow opens (s3, gs, abfss, hdfs).
 
     Folders named `key=value` are Hive partitions; names that begin with `_` or `.` don't belong to the table.
+    A folder that belongs to a table of another format is refused, unless its files are wanted `as_is`.
     `storage_options` are for S3: those of `pyarrow.fs.S3FileSystem`, or their `AWS_…` names.
     """
 
-    def __init__(self, location: str, *, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, location: str, *, storage_options: Mapping[str, str] | None = None, as_is: bool = False) -> None:
         self.name = location
+        self._as_is = as_is
         self.storage = Storage(location, storage_options or {})
         self._storage, self._root = self.storage.locate(self.storage.root)
         local = isinstance(self._storage, fs.LocalFileSystem)
@@ -144,11 +147,13 @@ class ParquetTable:
             if top.type == fs.FileType.Directory:
                 selector = fs.FileSelector(self._root, recursive=True)
                 listed = [info for info in self._storage.get_file_info(selector) if info.is_file]
+                if not self._as_is:
+                    refuse_managed(self.name, self._storage, self._root.rstrip("/"), [info.path for info in listed])
         except (OSError, pa.ArrowException) as error:
             raise TableError(f"{quoted(self.name)} can't be listed: {error}") from error
         if top.type == fs.FileType.NotFound:
             raise TableError(f"There is nothing at {quoted(self.name)}. {self._nearest()}".rstrip())
-        found = [self._found(info) for info in listed if not _hidden(info.path[len(self._root) :])]
+        found = [self._found(info) for info in listed if not is_hidden(info.path[len(self._root) :])]
         if not found:
             raise TableError(f"{quoted(self.name)} has no Parquet files.")
         return sorted(found, key=lambda file: file.path)
@@ -163,7 +168,7 @@ class ParquetTable:
             around = self._storage.get_file_info(fs.FileSelector(parent or "/"))
         except (OSError, pa.ArrowException):
             return ""
-        return suggestion(name, sorted(info.base_name for info in around if not _hidden(info.base_name)))
+        return suggestion(name, sorted(info.base_name for info in around if not is_hidden(info.base_name)))
 
 
 def _parsed(path: str, read: bytes | TableError, size: int) -> Footer | TableError:
@@ -174,11 +179,6 @@ def _parsed(path: str, read: bytes | TableError, size: int) -> Footer | TableErr
         return parse_footer(read, size)
     except TableError as error:
         return TableError(f"{path}: {error}")
-
-
-def _hidden(inside: str) -> bool:
-    """Tell names that Spark and Hive pass over; `_key=value` is a partition all the same."""
-    return any(name.startswith(".") or (name.startswith("_") and "=" not in name) for name in inside.split("/") if name)
 
 
 def _hive_pairs(inside: str) -> Iterator[tuple[str, str | None]]:
