@@ -378,6 +378,9 @@ def test_settings_of_the_table_are_kept(catalog, tmp_path):
     writing = table.writing(table.snapshot(), layout=layout, run="run1")
     assert writing.folder == f"file://{tmp_path}/elsewhere/zonal-{layout.id}-run1"
     assert (writing.compression, writing.compression_level) == ("gzip", 9)
+    for asked, level in (("gzip", 9), ("brotli", None)):
+        other = table.writing(table.snapshot(), layout=layout, run="run1", compression=asked)
+        assert (other.compression, other.compression_level) == (asked, level), "the level is that of its own codec"
     assert writing.bloom_columns == ("x", "y")
     assert ids(writing.schema) == {"x": 1, "y": 2}
     with catalog.load_table("db.t").transaction() as transaction:

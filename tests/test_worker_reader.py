@@ -257,7 +257,9 @@ def test_sizes_of_row_groups_are_those_of_the_footer(tmp_path):
     footer = pq.ParquetFile(path).metadata
     sizes = [sum(footer.row_group(g).column(c).total_compressed_size for c in range(2)) for g in range(4)]
     rows = (30, 30, 30, 10)
-    assert reader(path, NUMBERS).row_groups(source(path)) == [RowGroup(*pair) for pair in zip(rows, sizes, strict=True)]
+    assert reader(path, NUMBERS).row_groups(source(path)) == [
+        RowGroup(*pair, "SNAPPY") for pair in zip(rows, sizes, strict=True)
+    ]
 
 
 def test_constants_win_over_the_file_and_have_the_type_of_the_schema(tmp_path):

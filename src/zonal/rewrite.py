@@ -97,7 +97,8 @@ class Writing:
     storage: Storage
     schema: pa.Schema
     """The reading schema's columns in the same order; names, nullability and field ids may differ."""
-    compression: str = "zstd"
+    compression: str | None = "zstd"
+    """A name of `compression.CODECS`, or None for that of the files that are replaced."""
     compression_level: int | None = None
     subfolders: tuple[str, ...] = ()
     """Folder of each partition below `folder`; empty where all files lie side by side."""

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from zonal.batch import SAMPLE_ROWS
 from zonal.columns import find
+from zonal.compression import usual_codec
 from zonal.files import UNKNOWN, Ints
 from zonal.keys import key_words, tie_columns
 from zonal.layout import Layout
@@ -19,6 +20,7 @@ from zonal.placing import Placement, Sample, Sizes, has_heavy_keys, plan_placeme
 from zonal.ranks import Ranks
 from zonal.rewrite import Scan, Source, Writing
 from zonal.rows import take_rows
+from zonal.worker.datafile import RowGroup
 from zonal.worker.numbered import few_valued
 from zonal.worker.reader import Reader
 from zonal.worker.writer import sort_piece, trial_size
@@ -41,11 +43,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Pick:
-    """A row group to look into, and how many rows it has."""
+    """A row group to look into, and what its footer says of it."""
 
     source: Source
     group: int
-    rows: int
+    found: RowGroup
+
+    @property
+    def rows(self) -> int:
+        return self.found.rows
 
 
 @dataclass(frozen=True)
@@ -58,13 +64,14 @@ class _Trial:
     few_valued: tuple[str, ...]
 
 
-def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes]:
-    """Sample, fit ranks and decide the cuts of every partition.
+def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes, Writing]:
+    """Sample, fit ranks, decide the cuts of every partition, and the codec where `writing` leaves it to the files.
 
     `layout` names the columns as the scan reads them. Beyond the sample's row groups no data is read.
     """
     rows = expected_rows(scan)
     picks = _picks(scan)
+    writing = with_codec(writing, [pick.found for pick in picks])
     sample = _draw(scan, picks, layout.columns, _shares(picks, rows))
     ranks = Ranks.fit(sample.data, layout.curve_columns)
     trial = _trial(scan, writing, layout, ranks, picks)
@@ -74,7 +81,17 @@ def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes
         named = [*layout.columns, *tie_columns(scan.reading.schema, layout)]
         sample = _draw(scan, picks, named, _shares(picks, rows))
     placement = plan_placement(layout, ranks, sample, sizes, ties=heavy)
-    return replace(placement, few_valued=trial.few_valued), sizes
+    return replace(placement, few_valued=trial.few_valued), sizes, writing
+
+
+def with_codec(writing: Writing, groups: Iterable[RowGroup]) -> Writing:
+    """Decide the codec of new files by row groups of those that they replace, if nothing else decides it."""
+    if writing.compression is not None:
+        return writing
+    sizes: dict[str, int] = defaultdict(int)
+    for group in groups:
+        sizes[group.codec] += group.size
+    return replace(writing, compression=usual_codec(sizes))
 
 
 def look(scan: Scan, columns: Sequence[str], rows: int = LOOK_ROWS) -> tuple[Sample, dict[int, int]]:
@@ -118,7 +135,7 @@ def _picks(scan: Scan) -> list[_Pick]:
         chosen += [(source, -(-budget // len(some))) for source in some]
     footers = _in_threads(scan, chosen, lambda reader, pick: reader.row_groups(pick[0]))
     return [
-        _Pick(source, group, sizes[group].rows)
+        _Pick(source, group, sizes[group])
         for (source, budget), sizes in zip(chosen, footers, strict=True)
         for group in _evenly(range(len(sizes)), budget)
         if sizes[group].rows

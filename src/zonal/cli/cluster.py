@@ -80,6 +80,14 @@ def cluster(
             "--keep-properties", help="Leave a Delta table's properties alone that keep readers from using statistics."
         ),
     ] = False,
+    compression: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CODEC",
+            help="Of the new files: zstd, snappy, gzip, lz4, brotli or none.",
+            show_default="as the table has it, else zstd",
+        ),
+    ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare a checksum of all rows before every commit, and not their number.")
     ] = False,
@@ -118,7 +126,7 @@ def cluster(
     options: dict[str, Any] = {
         "by": names_in(by), "layout": layout, "target_file_size": target_file_size, "where": where, "full": full,
         "max_bytes": max_bytes, "commit_every": commit_every, "queries": logs, "catalog": catalog,
-        "keep_properties": keep_properties,
+        "keep_properties": keep_properties, "compression": compression,
         "storage_options": pairs("--storage-option", storage_option),
     }  # fmt: skip
     if dry_run:

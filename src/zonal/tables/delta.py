@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
+from zonal.compression import CODECS, known_codec
 from zonal.errors import ColumnError, TableError, quoted, suggestion
 from zonal.files import Commit, Ints, Physical, Snapshot, refuse_impossible
 from zonal.layout import Layout
@@ -24,6 +25,7 @@ from zonal.tables.deltavalues import constants
 from zonal.tables.hivefolders import hive_folders
 from zonal.tables.table import Sending, recorded_layout, unheard
 
+_CODEC = "delta.parquet.compression.codec"
 # Reader features that change nothing about how the log, the schema and the statistics are read here.
 _SHREDDED = frozenset(("variantShredding", "variantShredding-preview"))
 READABLE = _SHREDDED | {
@@ -140,7 +142,7 @@ class DeltaTable:
             storage=self._storage,
         )
 
-    def writing(self, snapshot: Snapshot, *, layout: Layout, run: str) -> Writing:
+    def writing(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Writing:
         """Return how files that replace others are written, or refuse what a rewrite can't keep."""
         if self._version is not None:
             raise TableError(
@@ -155,7 +157,7 @@ class DeltaTable:
             folder=f"{self._storage.root}/zonal-{layout.id}-{run}",
             storage=self._storage,
             schema=known.reading.schema,
-            compression=_compression(metadata.configuration),
+            compression=compression or _compression(metadata.configuration),
             subfolders=self._subfolders(snapshot, [known.fields[name].name for name in metadata.partitioning]),
             bloom_columns=_bloom_columns(known, layout),
             properties=covering(metadata, layout.columns),
@@ -282,18 +284,14 @@ def _refuse_unwritable(blockers: Sequence[str], name: str) -> None:
         raise TableError(f"{quoted(name, limit=300)} can't be rewritten: zonal can't keep its {', '.join(blockers)}.")
 
 
-_CODECS = {"uncompressed": "NONE", "none": "NONE", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
-_CODECS |= {"lz4_raw": "lz4", "lz4raw": "lz4", "brotli": "brotli"}
-
-
-def _compression(configuration: Mapping[str, str]) -> str:
-    """Return the codec that the table asks for; snappy is what Delta's writers take without a word."""
-    asked = configuration.get("delta.parquet.compression.codec", "snappy")
-    if (codec := _CODECS.get(asked.strip().lower())) is None:
-        raise TableError(
-            f"The table property delta.parquet.compression.codec is {quoted(asked)}. {suggestion(asked, _CODECS)}"
-        )
-    return codec
+def _compression(configuration: Mapping[str, str]) -> str | None:
+    """Return the codec that the table asks for; None, which is that of its files, where it asks for none."""
+    asked = configuration.get(_CODEC)
+    if asked is None:
+        return None
+    if (codec := known_codec(asked)) is not None:
+        return codec
+    raise TableError(f"The table property {_CODEC} is {quoted(asked)}. {suggestion(asked, CODECS)}")
 
 
 def _bloom_columns(columns: Columns, layout: Layout) -> tuple[str, ...]:

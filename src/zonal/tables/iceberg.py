@@ -169,11 +169,11 @@ class IcebergTable:
             storage=storage_of(read.table),
         )
 
-    def writing(self, snapshot: Snapshot, *, layout: Layout, run: str) -> Writing:
+    def writing(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Writing:
         """Return how files that replace others are written; see `Rewritable.writing`."""
         self._committed_to()
         read = self._as_read(snapshot)
-        return writing_of(self.name, read.table, read._schema, layout=layout, run=run)
+        return writing_of(self.name, read.table, read._schema, layout=layout, run=run, compression=compression)
 
     def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one `replace` snapshot and return its id; see `Rewritable.commit`."""

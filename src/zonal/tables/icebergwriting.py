@@ -23,8 +23,13 @@ _STORAGE_OPTIONS = ("s3.", "gcs.", "adls.", "client.", "aws_", "google_", "azure
 _SIGNING = ("s3.signer", "s3.remote-signing-enabled")
 
 
-def writing_of(name: str, table: Table, schema: Schema, *, layout: Layout, run: str) -> Writing:
-    """Return how files that replace others are written, or refuse what a rewrite can't keep."""
+def writing_of(
+    name: str, table: Table, schema: Schema, *, layout: Layout, run: str, compression: str | None = None
+) -> Writing:
+    """Return how files that replace others are written, or refuse what a rewrite can't keep.
+
+    With a `compression` other than the table's, the table's level isn't meant.
+    """
     if lost := lost_metadata(table):
         raise TableError(
             f"{quoted(name)} can't be rewritten: its metadata has parts that PyIceberg would lose, such as "
@@ -32,12 +37,14 @@ def writing_of(name: str, table: Table, schema: Schema, *, layout: Layout, run: 
         )
     properties = table.metadata.properties
     arrow = reading_schema(schema, lineage=table.metadata.format_version >= 3)
-    compression, level = compression_of(name, properties)
+    codec, level = compression, None
+    if compression in (None, _CODECS.get(properties.get(CODEC, "zstd").lower())):
+        codec, level = compression_of(name, properties)
     return Writing(
         folder=f"{data_location(table.metadata)}/zonal-{layout.id}-{run}",
         storage=storage_of(table),
         schema=writing_schema(arrow, schema),
-        compression=compression,
+        compression=codec,
         compression_level=level,
         bloom_columns=tuple(dict.fromkeys((*layout.bloom_columns, *_bloom_columns(properties, schema)))),
     )

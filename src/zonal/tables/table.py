@@ -73,9 +73,10 @@ class Rewritable(Readable, Protocol):
     def newest(self) -> "Rewritable":
         """Return the table as it is now; `snapshot` of a table that was opened at a time may be older."""
 
-    def writing(self, snapshot: Snapshot, *, layout: Layout, run: str) -> Writing:
+    def writing(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Writing:
         """Return how files that replace others are written; nothing is written yet.
 
+        `compression`, a name of `compression.CODECS`, is taken instead of the table's own codec.
         What a rewrite can't keep is a `TableError` that names it, as far as `snapshot.blockers` doesn't.
         """
 

@@ -44,12 +44,13 @@ class Job:
         where: str | None,
         full: bool,
         max_bytes: int | str | None,
+        compression: str | None = None,
     ) -> "Job":
         """Check a request, and refuse what can't be done or wouldn't help."""
         chosen = chosen_layout(snapshot, by, layout, file_bytes)
         refuse(snapshot, chosen)
         table = rewritable(source, snapshot)
-        refuse_filters(table.writing(snapshot, layout=chosen, run=new_run()))
+        refuse_filters(table.writing(snapshot, layout=chosen, run=new_run(), compression=compression))
         bound = None if where is None else bind_predicate(parse_where(where), snapshot.schema)
         return cls(table, snapshot, chosen, bound, full, size_of(max_bytes, "max_bytes"))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zonal.choosing import still_there
+from zonal.compression import asked_codec
 from zonal.depth import depth_of
 from zonal.display import Shown
 from zonal.errors import CommitUnknownError, TableError, ZonalError, quoted
@@ -114,6 +115,7 @@ def cluster(
     picture: bool = False,
     hide_literals: bool = False,
     keep_properties: bool = False,
+    compression: str | None = None,
     verify: bool = False,
     database: Database = None,
     progress: Progress | None = None,
@@ -129,10 +131,12 @@ def cluster(
     the work elsewhere than on Spark. `picture` draws the files before and after, for a page or a notebook; with
     `hide_literals` it doesn't show values that queries compare with. Where a Delta table's properties leave out a key
     column, so that readers don't use its statistics, they are changed in the same commit, unless `keep_properties` is
-    given. Before every commit rows are counted; with `verify` a checksum of all rows, taken where they are read and
-    where they are written, is compared as well. The run is added to the history in `database`, with what was predicted
-    and what came out.
+    given. `compression` is the codec of new files: zstd, snappy, gzip, lz4, brotli or none; without it a table keeps
+    its own, and a copy has zstd. Before every commit rows are counted; with `verify` a checksum of all rows, taken
+    where they are read and where they are written, is compared as well. The run is added to the history in `database`,
+    with what was predicted and what came out.
     """
+    codec = asked_codec(compression)
     account = _Account(time.monotonic(), picture, hide_literals, database)
     account.check()
     report = progress or _silent
@@ -158,22 +162,13 @@ def cluster(
     running = nullcontext(runner) if runner is not None else spark_runner(spark, master, remote, conf)
     if into is not None:
         destination = open_destination(into, catalog=catalog, storage_options=storage_options)
-        copied = partial(named, into)
         return _copied(
-            source,
-            snapshot,
-            by,
-            layout,
-            file_bytes,
-            destination,
-            copied,
-            running,
-            report,
-            account,
-            learned,
-            verify=verify,
-        )
-    job = Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
+            source, snapshot, by, layout, file_bytes, destination, partial(named, into), running, report, account,
+            learned, codec, verify=verify,
+        )  # fmt: skip
+    job = Job.of(
+        source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes, compression=codec
+    )
     groups = job.groups(size_of(commit_every, "commit_every"))
     run = new_run()
     commits: list[Done] = []
@@ -182,7 +177,7 @@ def cluster(
         report(Step("starting Spark"))
         rewriter = partial(
             Rewriter, job.table, job.layout, run, choose=job.choose, tell=commits.append,
-            keep_properties=keep_properties, verify=verify,
+            keep_properties=keep_properties, compression=codec, verify=verify,
         )  # fmt: skip
         try:
             with running as run_steps:
@@ -297,6 +292,7 @@ def _copied(
     report: Progress,
     account: _Account,
     learned: Learned | None,
+    compression: str | None,
     *,
     verify: bool,
 ) -> Clustering:
@@ -305,7 +301,7 @@ def _copied(
     chosen = chosen_layout(snapshot, by, layout, file_bytes)
     refuse_columns(snapshot.schema, chosen)
     run = new_run()
-    copy = plan_copy(source, snapshot, destination, chosen, run)
+    copy = plan_copy(source, snapshot, destination, chosen, run, compression)
     report(Step("starting Spark"))
     told = partial(_tell, report, _sized(snapshot, np.arange(len(snapshot.files)), 1, 1))
     with running as run_steps:

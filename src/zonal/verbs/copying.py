@@ -26,7 +26,14 @@ class Copy:
     layout: Layout
 
 
-def plan_copy(table: Readable, snapshot: Snapshot, destination: Destination, layout: Layout, run: str) -> Copy:
+def plan_copy(
+    table: Readable,
+    snapshot: Snapshot,
+    destination: Destination,
+    layout: Layout,
+    run: str,
+    compression: str | None = None,
+) -> Copy:
     """Decide how the rows are read and written; nothing is written yet.
 
     Partitions by plain columns are kept. Others, such as `day(ts)`, are not: the copy is clustered as a whole.
@@ -38,6 +45,8 @@ def plan_copy(table: Readable, snapshot: Snapshot, destination: Destination, lay
     columns = destination.file_columns(snapshot.schema, kept)
     writing = destination.writing(snapshot.schema, kept, partitions, layout=layout, run=run)
     refuse_filters(writing)
+    if compression is not None:
+        writing = replace(writing, compression=compression, compression_level=None)
     scan = table.scan(snapshot, files, columns=columns)
     if not kept:
         scan = replace(scan, sources=tuple(replace(source, partition=0) for source in scan.sources))

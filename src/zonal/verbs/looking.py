@@ -19,12 +19,13 @@ from zonal.predicates.bound import Bound, Point
 from zonal.ranks import Ranks
 from zonal.rewrite import Scan, Source, Writing
 from zonal.rows import take_rows
-from zonal.sampling import OVERHEAD, look
+from zonal.sampling import OVERHEAD, look, with_codec
 from zonal.simulate.trial import Rows, Shares
 from zonal.skipping import Index, Mask, comparable_values
 from zonal.tables.table import Readable, Table, is_rewritable, is_versioned
 from zonal.verbs.rewriting import new_run
 from zonal.words import family_of
+from zonal.worker.datafile import RowGroup
 from zonal.worker.reader import Reader
 from zonal.worker.writer import sort_piece, trial_size
 
@@ -194,9 +195,11 @@ def _weigh(table: Readable, snapshot: Snapshot, files: Ints) -> tuple[float | No
     began = time.thread_time()
     reader = Reader(scan.reading, scan.storage)
     drawn: list[pa.Table] = []
+    seen: list[RowGroup] = []
     read = 0
     for source in scan.sources:
-        data, count = _first_rows(reader, source)
+        seen += (groups := reader.row_groups(source))
+        data, count = _some_rows(reader, source, groups)
         drawn += [] if data is None else [data]
         read += count
     some = pa.concat_tables([pa.Table.from_batches([], scan.reading.schema), *drawn])
@@ -205,15 +208,16 @@ def _weigh(table: Readable, snapshot: Snapshot, files: Ints) -> tuple[float | No
         return None, None
     layout = Layout("linear", (key,))
     words = key_words(some, layout, Ranks.fit(some, layout.columns))
-    size = trial_size(sort_piece(words, some, layout), _writing(table, snapshot, scan, layout), layout)
+    writing = with_codec(_writing(table, snapshot, scan, layout), seen)
+    size = trial_size(sort_piece(words, some, layout), writing, layout)
     return size / some.num_rows, (time.thread_time() - began) / max(read, 1)
 
 
-def _first_rows(reader: Reader, source: Source) -> tuple[pa.Table | None, int]:
-    groups = [number for number, group in enumerate(reader.row_groups(source)) if group.rows]
-    if not groups:
+def _some_rows(reader: Reader, source: Source, groups: Sequence[RowGroup]) -> tuple[pa.Table | None, int]:
+    filled = [number for number, group in enumerate(groups) if group.rows]
+    if not filled:
         return None, 0
-    (found,) = reader.rows(source, [groups[len(groups) // 2]])
+    (found,) = reader.rows(source, [filled[len(filled) // 2]])
     live = found.data.num_rows
     some = np.linspace(0, max(live - 1, 0), min(live, _TRIAL_ROWS)).astype(np.int64)
     return take_rows(found.data, some), found.read

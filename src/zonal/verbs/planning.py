@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zonal.choosing import still_there
+from zonal.compression import asked_codec
 from zonal.display import Shown
 from zonal.layout import Layout
 from zonal.rewrite import Property
@@ -59,10 +60,12 @@ def plan_clustering(
     commit_every: int | str | None = None,
     queries: Queries | None = None,
     keep_properties: bool = False,
+    compression: str | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> ClusteringPlan:
     """Tell what `cluster` would do with the same arguments; nothing is written, and no Spark is started."""
+    codec = asked_codec(compression)
     source = table_of(table, catalog=catalog, storage_options=storage_options)
     snapshot = read_snapshot(source)
     rewritable(source, snapshot)
@@ -72,15 +75,17 @@ def plan_clustering(
         found = "" if snapshot.layout is None else str(snapshot.layout)
         return ClusteringPlan(snapshot.name, snapshot.format, found, 0, 0, 0, 0, 0, 0, 0, 0.0, note=learned.reason)
     by, layout = (by, layout) if learned is None else (None, learned.layout)
-    job = Job.of(source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes)
+    job = Job.of(
+        source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes, compression=codec
+    )
     groups = [still_there(job.snapshot, paths) for paths in job.groups(size_of(commit_every, "commit_every"))]
     rows = new_files = 0
     new_bytes, seconds = 0.0, START_SECONDS if groups else 0.0
-    writing = job.table.writing(job.snapshot, layout=job.layout, run=new_run())
+    writing = job.table.writing(job.snapshot, layout=job.layout, run=new_run(), compression=codec)
     for files in groups:
         scan = job.table.scan(job.snapshot, files)
         refuse_wrong_sizes(scan)
-        placement, sizes = plan(scan, writing, physical(job.layout, scan))
+        placement, sizes, _ = plan(scan, writing, physical(job.layout, scan))
         count = sum(sizes.rows.values())
         rows, new_files = rows + count, new_files + placement.files
         new_bytes += count * sizes.row_bytes

@@ -74,6 +74,8 @@ class Rewriter:
     """Hears of every commit as soon as it is done: what is committed stays, whatever fails later."""
     keep_properties: bool = False
     """Whether the table's properties stay as they are, also where readers then don't use the keys' statistics."""
+    compression: str | None = None
+    """The codec of new files, where it isn't the table's own."""
     verify: bool = False
     """Whether the rows that are written are compared with those that were read, and not their number alone."""
 
@@ -114,7 +116,7 @@ class Rewriter:
     def _attempt(self, snapshot: Snapshot, files: Ints, name: str) -> set[str]:
         """Rewrite the files once and commit what can be; return the labels of partitions that were not."""
         table = self.table.newest()
-        writing = table.writing(snapshot, layout=self.layout, run=name)
+        writing = table.writing(snapshot, layout=self.layout, run=name, compression=self.compression)
         asked = Asked()
         try:
             scan = table.scan(snapshot, files)
@@ -184,7 +186,7 @@ def write_files(
     """
     report("sampling")
     refuse_wrong_sizes(scan)
-    placement, sizes = plan(scan, writing, physical(layout, scan))
+    placement, sizes, writing = plan(scan, writing, physical(layout, scan))
     placement = replace(placement, verify=verify)
     report("rewriting")
     tallies, written = runner(scan, writing, placement, plan_splits(scan.sources, placement.files), report)

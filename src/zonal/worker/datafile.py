@@ -22,6 +22,8 @@ class RowGroup:
     rows: int
     size: int
     """Bytes in the file, compressed."""
+    codec: str
+    """That of its largest column, as Arrow calls those that it reads."""
 
 
 class DataFile:
@@ -47,10 +49,13 @@ class DataFile:
     def row_groups(self) -> list[RowGroup]:
         """Return the size of each row group."""
         groups = [self.footer.row_group(i) for i in range(self.footer.num_row_groups)]
-        return [
-            RowGroup(group.num_rows, sum(group.column(i).total_compressed_size for i in range(group.num_columns)))
-            for group in groups
-        ]
+        return [self._row_group(group) for group in groups]
+
+    @staticmethod
+    def _row_group(group: pq.RowGroupMetaData) -> RowGroup:
+        chunks = [(group.column(i).total_compressed_size, i) for i in range(group.num_columns)]
+        codec = group.column(max(chunks)[1]).compression if chunks else ""
+        return RowGroup(group.num_rows, sum(size for size, _ in chunks), codec)
 
     def read(self, row_group: int, fields: Sequence[int]) -> pa.Table:
         """Return these top-level fields of a row group, in the file's order."""

@@ -178,7 +178,7 @@ def _options(writing: Writing, layout: Layout, first: pa.Table, odd: Odd = Odd()
     silent, spelled = ({paths[number].path for number in leaves} for leaves in (odd.nans, odd.zeros))
     options: dict[str, Any] = {
         "write_statistics": [leaf.path for leaf in paths if leaf.path not in silent] if silent else True,
-        "compression": writing.compression,
+        "compression": writing.compression or "zstd",
         "compression_level": writing.compression_level,
         "use_dictionary": [
             leaf.path for leaf in paths if leaf.path not in spelled and _pays(first.column(leaf.column))
