@@ -170,7 +170,7 @@ def _named(node: exp.Expr, session: Session, _depth: int) -> Literal:
 def _bytes(node: exp.Expr, session: Session, _depth: int) -> Literal:
     if isinstance(node, exp.HexString) and node.args.get("is_integer") and len(node.name) < 16:
         return int(node.name, 16)
-    if isinstance(node, exp.HexString) and session.dialect in SPARK | TRINO | {"duckdb", "snowflake", "sqlite"}:
+    if isinstance(node, exp.HexString) and session.dialect in SPARK | TRINO | {"snowflake", "sqlite"}:
         return bytes.fromhex(node.name)
     if isinstance(node, exp.ByteString) and node.name.isascii() and "\\" not in node.name:
         if node.args.get("is_bytes"):
@@ -378,7 +378,7 @@ _RULES: dict[type[exp.Expr], _Rule] = {
     exp.Interval: _interval,
     exp.DateFromParts: _from_parts,
     **dict.fromkeys((exp.Placeholder, exp.Parameter, exp.SessionParameter, exp.Struct), _parameter),
-    **dict.fromkeys((exp.HexString, exp.ByteString), _bytes),
+    **dict.fromkeys((exp.HexString, exp.ByteString, exp.BitString), _bytes),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv), _arithmetic),
     **dict.fromkeys((exp.Cast, exp.TryCast, exp.Convert), _cast),
     **dict.fromkeys((exp.Date, exp.TsOrDsToDate, exp.StrToDate, exp.DateStrToDate), _converted),

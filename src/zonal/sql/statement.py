@@ -196,7 +196,20 @@ def _tokens(sql: str, reader: Dialect) -> list[Token]:
         raise PredicateError("The SQL has several statements. Give one.")
     if _depth(tokens) > _DEEPEST:
         raise _too_deep()
-    return tokens
+    return _with_prefixes(tokens)
+
+
+def _with_prefixes(tokens: list[Token]) -> list[Token]:
+    """Join X'61' where sqlglot doesn't know the literal: it would read BETWEEN X'61' AND y as BETWEEN X AND '61'."""
+    alone: list[Token] = []
+    for token in tokens:
+        before = alone[-1] if alone else None
+        is_prefixed = before is not None and before.token_type == TokenType.VAR and before.end + 1 == token.start
+        if before is not None and is_prefixed and token.token_type == TokenType.STRING and len(before.text) == 1:
+            token.token_type = TokenType.BIT_STRING  # its value isn't read
+            alone.pop()
+        alone.append(token)
+    return alone
 
 
 def _depth(tokens: Sequence[Token]) -> int:
