@@ -14,9 +14,10 @@ from zonal.errors import ColumnError, PredicateError, quoted, suggestion
 from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some, intersection, union
 from zonal.predicates.calendar import zone_of
 from zonal.predicates.comparisons import compare
-from zonal.predicates.domain import Domain, Incomparable, domain_of
+from zonal.predicates.domain import Domain, domain_of, locate
 from zonal.predicates.folding import fold
 from zonal.predicates.functions import compare_call
+from zonal.predicates.reading import Incomparable
 from zonal.predicates.tree import (
     And,
     Call,
@@ -163,7 +164,8 @@ def _some(parts: Sequence[Bound]) -> Bound:
 def _starts_with(domain: Domain, prefix: str, negated: bool) -> Bound:
     if domain.family != "bytes" or pa.types.is_fixed_size_binary(domain.kind):
         raise Incomparable("a pattern compared with values that are not text")
-    low = prefix.encode("utf-8", "surrogatepass")
+    low = locate(domain, prefix)[0]
+    assert isinstance(low, bytes)  # noqa: S101 - the domain of bytes
     stem = low.rstrip(b"\xff")
     after = stem[:-1] + bytes([stem[-1] + 1]) if stem else None
     if not negated:

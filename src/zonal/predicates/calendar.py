@@ -23,7 +23,6 @@ _TEXT = re.compile(
         \s*(?P<zone>Z|UTC|[+-]\d{2}(?::?\d{2})?)?)?\s*""",
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
-_TIME = re.compile(r"\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s*", re.ASCII)
 
 
 def zone_of(name: str) -> TimeZone:
@@ -59,17 +58,6 @@ def parse_moment(text: str) -> tuple[Fraction, int | None] | None:
     return micros, _offset(match["zone"])
 
 
-def parse_time(text: str) -> int | None:
-    """Read a time of day as nanoseconds."""
-    match = _TIME.fullmatch(text)
-    if match is None:
-        return None
-    hour, minute, second = (int(part or 0) for part in match.groups()[:3])
-    if hour > 23 or minute > 59 or second > 59:
-        return None
-    return (hour * 3600 + minute * 60 + second) * 10**9 + int((match[4] or "0").ljust(9, "0"))
-
-
 def _offset(zone: str | None) -> int | None:
     if zone is None:
         return None
@@ -99,6 +87,12 @@ def to_utc(local_micros: Fraction, zone: TimeZone) -> Fraction:
     except (OverflowError, ValueError):
         offset = timedelta()
     return local_micros - offset // timedelta(microseconds=1)
+
+
+def is_doubtful(local_micros: Fraction, zone: TimeZone) -> bool:
+    """Tell whether a zone's clock shows this time twice, or never: engines choose different moments then."""
+    wall = _EPOCH + timedelta(microseconds=int(local_micros))
+    return len({wall.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1)}) > 1
 
 
 def year_start(year: int) -> int:

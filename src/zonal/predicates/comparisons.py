@@ -4,8 +4,11 @@ import math
 from fractions import Fraction
 from typing import TypeAlias
 
+import pyarrow as pa
+
 from zonal.predicates.bound import Interval, Ranges, union
 from zonal.predicates.domain import Domain, locate
+from zonal.predicates.reading import Incomparable
 from zonal.predicates.tree import Value
 
 Place: TypeAlias = Fraction | float | bytes
@@ -13,12 +16,23 @@ Place: TypeAlias = Fraction | float | bytes
 
 def compare(domain: Domain, op: str, value: Value) -> Ranges:
     """Return where `column op value` may be true."""
+    _check(domain, op, value)
     low, high = locate(domain, value)
     if isinstance(low, float) and math.isnan(low):
         # NaN equals itself and is above all numbers in Spark and DuckDB; elsewhere it equals nothing.
         numbers = (Interval(),) if op in ("<", "<=", "<>") else ()
         return Ranges(domain.column, numbers, nan=op != "<")
     return compare_between(domain, op, low, high)
+
+
+def _check(domain: Domain, op: str, value: Value) -> None:
+    """Refuse comparisons for which engines convert the column, or the literal to something else."""
+    is_equality = op in ("=", "<>")
+    if isinstance(value, bool) and not pa.types.is_boolean(domain.kind) and (value or not is_equality):
+        # Some engines compare with 1, others tell whether the number isn't 0; with 0 both are the same.
+        raise Incomparable("a truth value compared with numbers")
+    if isinstance(value, str) and op != "=" and pa.types.is_fixed_size_binary(domain.kind):
+        raise Incomparable("text compared with bytes, which it is a UUID for in some engines only")
 
 
 def compare_between(domain: Domain, op: str, low: Place, high: Place) -> Ranges:

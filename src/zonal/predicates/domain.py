@@ -3,24 +3,20 @@
 import math
 from dataclasses import dataclass
 from datetime import date, datetime, time, tzinfo
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 
-from zonal.errors import PredicateError, quoted
-from zonal.predicates.calendar import DAY, PER_MICROSECOND, micros_of, parse_moment, parse_time, to_local, to_utc
+from zonal.predicates.calendar import DAY, PER_MICROSECOND, is_doubtful, micros_of, to_local, to_utc
+from zonal.predicates.reading import Incomparable, is_text, mismatch, read
 from zonal.predicates.tree import Value
-from zonal.words import family_of
+from zonal.words import family_of, plain_type
 
 _BEYOND = Fraction(10) ** 400
 """Stands for infinity among whole numbers and decimals, which have at most 76 digits."""
-
-
-class Incomparable(Exception):  # noqa: N818 - not an error: the predicate stays unknown
-    """Engines compare such a literal by converting the column, in an order that the bounds don't follow."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +49,10 @@ def domain_of(column: str, kind: pa.DataType, zone: tzinfo) -> Domain | None:
 
 def locate(domain: Domain, value: Value) -> "tuple[Fraction, Fraction] | tuple[float, float] | tuple[bytes, bytes]":
     """Return the interval of the domain that a literal lies in; a literal of another type is a `PredicateError`."""
+    if isinstance(value, str):
+        value = read(domain.column, domain.kind, value)
+    elif domain.family == "bytes" and is_text(domain.kind):
+        raise Incomparable(f"a value of type {type(value).__name__} compared with text")
     if domain.family == "bytes":
         place = _bytes(domain, value)
         return place, place
@@ -65,55 +65,29 @@ def locate(domain: Domain, value: Value) -> "tuple[Fraction, Fraction] | tuple[f
     return _number(domain, value)
 
 
-def mismatch(domain: Domain, value: object) -> PredicateError:
-    """Say that a literal is of another type than the column."""
-    return PredicateError(
-        f"{quoted(str(value))} can't be compared with column {quoted(domain.column)}, which has type {domain.kind}."
-    )
-
-
 def _bytes(domain: Domain, value: Value) -> bytes:
-    is_uuid = pa.types.is_fixed_size_binary(domain.kind) or isinstance(domain.kind, pa.BaseExtensionType)
     if isinstance(value, UUID):
-        if not is_uuid:
-            raise Incomparable("a UUID compared with text")
+        if plain_type(domain.kind) != pa.binary(16):
+            raise Incomparable("a UUID compared with bytes")
         return value.bytes
-    if isinstance(value, str) and is_uuid:
-        try:
-            return UUID(value).bytes
-        except ValueError:
-            raise mismatch(domain, value) from None
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
     if isinstance(value, bytes):
         return value
-    raise Incomparable(f"a {type(value).__name__} compared with text")
+    raise Incomparable(f"a value of type {type(value).__name__} compared with bytes")
 
 
 def _exact(domain: Domain, value: Value) -> Fraction | float:
-    """Return a number exactly, or as float where it is infinite or NaN; text is read as a number."""
-    if isinstance(value, bool):
-        return Fraction(int(value))
-    if isinstance(value, str):
-        text = value.strip().casefold()
-        if pa.types.is_boolean(domain.kind) and text in ("true", "false"):
-            return Fraction(text == "true")
-        try:
-            read = Decimal(text)
-        except InvalidOperation:
-            raise mismatch(domain, value) from None
-        if read.is_snan():  # which only Python reads
-            raise mismatch(domain, value)
-        value = read
+    """Return a number exactly, or as float where it is infinite or NaN."""
     if isinstance(value, int | Decimal | float):
         number = value if isinstance(value, int) or math.isfinite(value) else float(value)
         return number if isinstance(number, float) and not math.isfinite(number) else Fraction(number)
-    raise mismatch(domain, value)
+    raise mismatch(domain.column, domain.kind, value)
 
 
 def _number(domain: Domain, value: Value) -> tuple[Fraction, Fraction]:
-    if pa.types.is_boolean(domain.kind) and not isinstance(value, bool | str | int):
-        raise mismatch(domain, value)
+    if pa.types.is_boolean(domain.kind) and value not in (0, 1):
+        if isinstance(value, int):
+            raise Incomparable("a number compared with truth values, to which some engines convert it")
+        raise mismatch(domain.column, domain.kind, value)
     number = _exact(domain, value)
     if isinstance(number, float):
         if math.isnan(number):
@@ -153,32 +127,24 @@ def _moment(domain: Domain, value: Value) -> tuple[Fraction, Fraction]:
         shift = None if offset is None else Fraction(offset.total_seconds()) * 10**6
     elif isinstance(value, date):
         clock, shift = Fraction(micros_of(value)), None
-    elif isinstance(value, str):
-        parsed = parse_moment(value)
-        if parsed is None:
-            raise mismatch(domain, value)
-        clock, shift = parsed[0], None if parsed[1] is None else Fraction(parsed[1])
-        if shift is not None and not domain.has_zone:
-            raise Incomparable("text with a time zone compared with clock times, of which some engines ignore the zone")
     else:
-        raise mismatch(domain, value)
+        raise mismatch(domain.column, domain.kind, value)
     if domain.has_zone:
+        if shift is None and is_doubtful(clock, domain.zone):
+            raise Incomparable("a time at a change of the clocks")
         place = to_utc(clock, domain.zone) if shift is None else clock - shift
     else:
         place = clock if shift is None else to_local(clock - shift, domain.zone)
     if domain.family == "date":
-        slack = Fraction(0 if shift is None else 1)  # where a day begins, clocks may have been moved
-        return place / DAY - slack, place / DAY + slack
+        slack = 0 if shift is None else 1  # where a day begins, clocks may have been moved
+        day = math.floor(place / DAY)  # some engines cut a time to its day, others compare it with the day's start
+        return Fraction(day - slack), place / DAY + slack
     place *= PER_MICROSECOND[domain.kind.unit]
     return place, place
 
 
 def _time(domain: Domain, value: Value) -> tuple[Fraction, Fraction]:
-    nanos = None
-    if isinstance(value, time) and value.tzinfo is None:
-        nanos = ((value.hour * 60 + value.minute) * 60 + value.second) * 10**9 + value.microsecond * 1000
-    elif isinstance(value, str):
-        nanos = parse_time(value)
-    if nanos is None:
-        raise mismatch(domain, value)
+    if not isinstance(value, time) or value.tzinfo is not None:
+        raise mismatch(domain.column, domain.kind, value)
+    nanos = ((value.hour * 60 + value.minute) * 60 + value.second) * 10**9 + value.microsecond * 1000
     return Fraction(nanos), Fraction(nanos)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from zonal.predicates.reading import may_be_one
 from zonal.predicates.tree import (
     FLIPPED,
     NEGATED,
@@ -213,7 +214,8 @@ def _coalesced(node: exp.Coalesce, op: Op, value: Value, ctx: Context) -> Predic
     if other is None or _kind(other) != _kind(value) or is_cut or not is_fit:
         raise Opaque(f"{describe(node)} of several types")
     compared = Compare(column, op, _fitting(column, op, value, ctx))
-    return join([compared, IsNull(column)] if _fold(other, op, value) else [compared], is_and=False)
+    is_true = _fold(other, op, value) or (isinstance(other, str) and may_be_one(other, str(value)))
+    return join([compared, IsNull(column)] if is_true else [compared], is_and=False)
 
 
 def _listed(node: exp.Expr, negated: bool, ctx: Context) -> Predicate:
