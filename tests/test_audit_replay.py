@@ -400,6 +400,7 @@ def test_queries_that_a_layout_can_help_have_no_hindrance(where):
         ("lower(s) = 'x'", "the function lower", "Compare 's' itself", True),
         ("i = 3 OR lower(s) = 'x'", "the function lower", "Compare 's' itself", True),
         ("s LIKE '%x'", "wildcard", "Begin the pattern with text", True),
+        ("CAST(i AS VARCHAR) LIKE '3%'", "a pattern for a cast", "Compare 'i' itself", True),
         ("bare = 3", "no file has bounds of 'bare'", "first 32 columns", False),
         ("i = 3 OR bare = 3", "no file has bounds of 'bare'", "dataSkippingStatsColumns", False),
         ("bare IS NULL", "no file has counts of nulls of 'bare'", "rewrite", False),

@@ -19,7 +19,7 @@ _REMEDIES = (
     ("parameter", "Log the values that {column} is compared with."),
     ("plan", "Log the query's text, too: Spark's plan leaves out what {column} is compared with."),
     ("has no bounds", "Filter another column, too: one of numbers, times or text."),
-    ("pattern", "Begin the pattern with text: LIKE 'abc%' is a range of {column}."),
+    ("wildcard", "Begin the pattern with text: LIKE 'abc%' is a range of {column}."),
     ("subquery", "Give the smallest and the largest value of {column} in the query, too."),
     ("column", "Compare {column} itself with a value or a range, too."),
 )

@@ -380,7 +380,7 @@ def _starts(node: exp.Expr, prefix: str, negated: bool, ctx: Context) -> Predica
         raise Opaque("a pattern, which ignores case in this dialect")
     column = read_term(node, ctx)
     if not isinstance(column, Column):
-        raise Opaque("a pattern of an expression")
+        raise Opaque(f"a pattern for {describe(unwrapped_value(node))}")
     if prefix:
         return StartsWith(column, prefix, negated)
     return Constant(False) if negated else IsNull(column, negated=True)
