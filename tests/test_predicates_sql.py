@@ -602,6 +602,21 @@ def test_deep_nesting_is_answered_or_refused(make: Callable[[int], str]):
         assert where(make(2000)) != NO
 
 
+@pytest.mark.parametrize(
+    ("dialect", "text", "reason"),
+    [
+        ("spark", "date_format(x, 'yyyy-MM') = '1996-12'", "the function date_format"),
+        ("duckdb", "strftime(x, '%Y') = '1996'", "the function strftime"),
+        ("postgres", "To_Char(x, 'YYYY') = '1996'", "the function to_char"),
+        ("spark", "unix_timestamp(x) > 0", "the function unix_timestamp"),
+        ("snowflake", "WHERE iff(x, 1, 2) = 1", "the function iff"),
+        ("duckdb", "x::VARCHAR LIKE '1996-12%'", "a pattern for a cast"),
+    ],
+)
+def test_what_can_not_be_used_is_named_as_it_is_written(dialect, text, reason):
+    assert where(text, dialect) == Unknown(reason, (X,))
+
+
 @pytest.mark.parametrize("dialect", [None, "duckdb", "redshift", "hive"])
 @pytest.mark.parametrize("literal", ["X'61'", "x'61'", "B'01'"])
 def test_a_binary_literal_that_sqlglot_does_not_know_is_one_word(dialect, literal):

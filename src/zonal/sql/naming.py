@@ -1,9 +1,13 @@
 """Names, for people, of what in a condition no statistics help with."""
 
+import re
+
 from sqlglot import exp
 
 _ELSEWHERE = "\0"
 """What no name in SQL begins with: text with zero bytes is refused."""
+_SPELLED = "spelled"
+"""Where a function's own name is kept in its node: sqlglot gives dialects' functions names of its own."""
 _ARITHMETIC = "arithmetic on a column, which may overflow or round"
 _NAMES: dict[type[exp.Expr], str] = {
     exp.Query: "a subquery",
@@ -47,10 +51,20 @@ def describe(node: exp.Expr) -> str:
         if isinstance(node, kind):
             return name
     if isinstance(node, exp.Func):
-        return f"the function {node.sql_name().lower()}"
+        return f"the function {node.meta.get(_SPELLED) or node.sql_name().lower()}"
     if isinstance(node, exp.Binary):
         return f"the operator {type(node).__name__.upper()}"
     return f"an expression of kind {type(node).__name__.upper()}"
+
+
+def with_spellings(statement: exp.Expr, sql: str) -> exp.Expr:
+    """Keep the names of functions as they are written: `date_format`, which sqlglot reads as TIME_TO_STR."""
+    for node in statement.find_all(exp.Func):
+        start, end = (node.meta.get(side) for side in ("start", "end"))
+        name = sql[start : end + 1][:60].lower() if start is not None and end is not None else ""
+        if re.fullmatch(r"[a-z_]\w*", name, re.ASCII):
+            node.meta[_SPELLED] = name
+    return statement
 
 
 def elsewhere(reason: str) -> exp.Expr:

@@ -16,6 +16,7 @@ from sqlglot.errors import ParseError
 from zonal.errors import PredicateError, quoted, suggestion
 from zonal.predicates.calendar import zone_of
 from zonal.predicates.values import Session
+from zonal.sql.naming import with_spellings
 
 _LONGEST = 2_000_000
 _MOST_TOKENS = 500_000
@@ -157,7 +158,7 @@ def _parsed(read: Text) -> exp.Expr | None:
         raise _unreadable(error, read.kind) from None
     except Exception:  # sqlglot's parsers fail in many ways on arguments that they don't expect
         raise PredicateError(f"The {read.kind} can't be read as {read.session.dialect or 'standard'} SQL.") from None
-    return found[0] if len(found) == 1 else None
+    return with_spellings(found[0], read.sql) if len(found) == 1 and found[0] is not None else None
 
 
 def known_dialect(name: str | None) -> str:
