@@ -221,12 +221,32 @@ def test_a_property_that_another_writer_changes_meanwhile_is_a_conflict(wide):
         table.commit(rewrite)
 
 
-def test_later_commits_of_one_run_find_the_property_set(wide):
+def test_the_last_commit_of_a_run_sets_the_property(wide):
     done = wide.cluster(by=["k"], target_file_size=4000, commit_every=30_000)
-    assert len(done.versions) > 1
+    assert len(done.versions) > 2
     assert len(done.properties) == 1
     logs = [(wide.root / "_delta_log" / f"{version:020d}.json").read_text() for version in done.versions]
-    assert ["metaData" in log for log in logs] == [True, *[False] * (len(logs) - 1)]
+    assert [f'"{COUNT}"' in log for log in logs] == [*[False] * (len(logs) - 1), True]
+
+
+def test_a_property_waits_until_all_files_have_the_statistics(wide):
+    """Of files without a bound that it looks for, deltalake's reader for pyarrow loses all rows."""
+
+    def rows_above(column):
+        dataset = deltalake.DeltaTable(wide.root).to_pyarrow_dataset()
+        return dataset.to_table(filter=pc.field(column) >= 0).num_rows
+
+    before = {column: rows_above(column) for column in ("k", "j", "c33")}
+    part = wide.cluster(by=["k"], target_file_size=4000, max_bytes="50KB")
+    assert 0 < part.removed_files < 4
+    assert part.properties == ()
+    assert f"The table property {COUNT} stays as it is until all files have statistics" in part.note
+    assert {column: rows_above(column) for column in before} == before
+    rest = wide.cluster(by=["k"], target_file_size=4000)
+    assert [each.name for each in rest.properties] == [COUNT]
+    assert not rest.note
+    assert {column: rows_above(column) for column in before} == before
+    assert files_for(wide, "k") < len(wide.files())
 
 
 def test_a_snapshot_has_bounds_of_columns_that_readers_use_alone(tmp_path):

@@ -6,12 +6,15 @@ from urllib.parse import unquote
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from deltalake import QueryBuilder
+from deltalake import QueryBuilder, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
+import zonal
 from cluster_tables import Delta, assert_same_rows, home, parts_of
+from local_runner import run_here
 from zonal.errors import TableError
 from zonal.rewrite import Written
 from zonal.storage import Storage
@@ -150,3 +153,24 @@ def test_a_parquet_copy_keeps_odd_values(tmp_path):
     again = home("delta", tmp_path, "again")
     copy.cluster(by="id", into=again.name)
     assert_same_rows(again.rows(), rows)
+
+
+@pytest.mark.parametrize("name", ["it's", "a%b", "p:q", "a?b", "a#b", "[x]", "a*b", "a^b", 'a"b', "a b", "x.y", "ü"])
+def test_polars_reads_partition_columns_of_odd_names(name, tmp_path):
+    write_deltalake(tmp_path / "t", pa.table({"x": [1, 2, 3], name: ["a", "b", "a"]}), partition_by=[name])
+    zonal.cluster(tmp_path / "t", by=["x"], runner=run_here)
+    assert pl.scan_delta(str(tmp_path / "t")).filter(pl.col(name) == "a").collect().height == 2
+
+
+def test_a_partition_column_that_makes_hidden_folders_is_refused_for_parquet(tmp_path):
+    write_deltalake(tmp_path / "t", pa.table({"x": [1, 2, 3], ".p": ["a", "b", "a"]}), partition_by=[".p"])
+    with pytest.raises(TableError, match=r"partition column '\.p' makes folders whose names begin with a dot"):
+        zonal.cluster(tmp_path / "t", by=["x"], runner=run_here, into=f"parquet:{tmp_path / 'copy'}")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_columns_of_nothing_but_nulls_are_copied(tmp_path):
+    rows = pa.table({"x": [3, 1, 2], "n": pa.nulls(3), "s": pa.array([{"n": None}] * 3, pa.struct({"n": pa.null()}))})
+    pq.write_table(rows, tmp_path / "t.parquet")
+    zonal.cluster(tmp_path / "t.parquet", by=["x"], runner=run_here, into=f"parquet:{tmp_path / 'copy'}", verify=True)
+    assert pq.read_table(tmp_path / "copy").column("n").null_count == 3

@@ -57,11 +57,14 @@ def make_delta(table: pa.Table, files: int, folder: Path, report: Report) -> Rew
 def compact_delta(folder: Path, files: int) -> None:
     """Let delta-rs pack the files into larger ones, as its `optimize.compact` does."""
     from deltalake import DeltaTable as Writer  # noqa: PLC0415 - slow to import
+    from deltalake import WriterProperties  # noqa: PLC0415
 
     with _errors("Delta", "delta-rs can't compact the table of"):
         writer = Writer(str(folder))
         sizes = pa.table(writer.get_add_actions())["size_bytes"].to_pylist()
-        writer.optimize.compact(target_size=max(sum(sizes) // files, 1))
+        # By itself it compacts with another codec than it appends with, and sizes before and after wouldn't compare.
+        same = WriterProperties(compression="SNAPPY")
+        writer.optimize.compact(target_size=max(sum(sizes) // files, 1), writer_properties=same)
 
 
 def make_iceberg(table: pa.Table, files: int, folder: Path, report: Report) -> Rewritable:

@@ -172,7 +172,10 @@ class DeltaTable:
             return ()
         _, first = np.unique(snapshot.files.partition, return_index=True)
         _, files = self._chosen(snapshot, first)
-        return tuple(hive_folders({name: file.values.get(name) for name in names}, empty="") or "" for file in files)
+        return tuple(
+            hive_folders({name: file.values.get(name) for name in names}, empty="", plain_keys=True) or ""
+            for file in files
+        )
 
     def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one new version of the log and return it; see `Rewritable`."""

@@ -31,7 +31,7 @@ from zonal.tables.deltaindex import indexed
 from zonal.tables.deltalisting import Mark
 from zonal.tables.deltalog import Metadata, State
 from zonal.tables.deltascan import Columns, is_true, tracks_rows
-from zonal.tables.deltawrite import add_action, remove_action, stats_json
+from zonal.tables.deltawrite import add_action, has_bounds, remove_action, stats_json
 from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
 
 Action = dict[str, Any]
@@ -164,12 +164,15 @@ def actions(replacement: Replacement, removed: Sequence[Live], current: State) -
     """Yield the actions of the version behind `current`; `commitInfo` comes first ("In-Commit Timestamps")."""
     now = time.time_ns() // 1_000_000
     yield {"commitInfo": _info(replacement, current, now)}
-    metadata = _with_properties(current.metadata, replacement)
+    covering = _with_properties(current.metadata, replacement.layout, replacement.properties)
+    metadata = covering
+    if replacement.properties and not _have_statistics(current, removed, covering):
+        metadata = _with_properties(current.metadata, replacement.layout, ())
     if metadata.configuration != current.metadata.configuration:
         yield {"metaData": metadata.action}
     for file in removed:
         yield {"remove": remove_action(file, time=now)}
-    adds = _adds(replacement, replace(current, metadata=metadata), now)
+    adds = _adds(replacement, replace(current, metadata=covering), now)
     if tracks_rows(current.protocol, current.metadata.configuration):
         yield _assign_row_ids(adds, replacement.added, current)
     for add in adds:
@@ -210,15 +213,28 @@ def _assign_row_ids(adds: Sequence[Action], files: Sequence[Written], current: S
     return {"domainMetadata": {"domain": _ROW_IDS, "configuration": configuration, "removed": False}}
 
 
-def _with_properties(metadata: Metadata, replacement: Replacement) -> Metadata:
-    """Return the metadata with the layout and the other properties that the commit sets."""
-    changes = {LAYOUT_PROPERTY: replacement.layout.to_json()} | {
-        each.name: each.value for each in replacement.properties
-    }
+def _with_properties(metadata: Metadata, layout: Layout, properties: Sequence[Property]) -> Metadata:
+    """Return the metadata with the layout and the other properties that a commit sets."""
+    changes = {LAYOUT_PROPERTY: layout.to_json()} | {each.name: each.value for each in properties}
     configuration = {**metadata.configuration, **changes}
     kept = {name: value for name, value in metadata.action.items() if value is not None}
     action = {"format": {"provider": "parquet", "options": {}}, **kept, "configuration": configuration}
     return replace(metadata, configuration=configuration, action=action)
+
+
+def _have_statistics(current: State, removed: Sequence[Live], covering: Metadata) -> bool:
+    """Tell whether all files that stay have statistics of the columns that readers will look for.
+
+    deltalake's reader for pyarrow takes a bound that is missing for one that no row meets, and loses the file's rows.
+    """
+    gone = {file.key for file in removed}
+    wanted = indexed(covering) - indexed(current.metadata)
+    for source in current.adds:
+        names = ("path", "vector", "stats")
+        for path, vector, stats in zip(*(source.rows[name].to_pylist() for name in names), strict=True):
+            if (path, vector) not in gone and not has_bounds(stats, wanted):
+                return False
+    return True
 
 
 def _info(replacement: Replacement, current: State, now: int) -> Action:

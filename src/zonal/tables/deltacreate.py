@@ -97,7 +97,7 @@ class DeltaDestination:
             folder=f"{self._storage.root}/zonal-{layout.id}-{run}",
             storage=self._storage,
             schema=in_files,
-            subfolders=tuple(hive_folders(one) or "" for one in values) if partitioning else (),
+            subfolders=tuple(hive_folders(one, plain_keys=True) or "" for one in values) if partitioning else (),
             bloom_columns=layout.bloom_columns,
             properties=properties,
         )

@@ -6,7 +6,7 @@ strings that begin like it, a maximum of a timestamp is rounded up to the millis
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -98,6 +98,26 @@ def stats_json(file: Written, schema: pa.Schema, chosen: Collection[Steps]) -> s
     return _json(
         {"numRecords": file.rows, "minValues": lower, "maxValues": upper, "nullCount": nulls, "tightBounds": True}
     )
+
+
+def has_bounds(stats: str | None, leaves: Iterable[Steps]) -> bool:
+    """Tell whether a file's statistics have both bounds of these leaves, or that they are null in all rows."""
+    try:
+        read = json.loads(stats or "{}")
+        rows = read["numRecords"]
+        return all(
+            _get(read["nullCount"], steps) == rows
+            or None not in (_get(read["minValues"], steps), _get(read["maxValues"], steps))
+            for steps in leaves
+        )
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return False
+
+
+def _get(tree: Any, steps: Steps) -> object:  # noqa: ANN401 - whatever JSON has
+    for step in steps:
+        tree = tree.get(step) if isinstance(tree, dict) else None
+    return tree
 
 
 def _places(kind: pa.DataType, steps: Steps) -> Iterator[Steps | None]:

@@ -10,17 +10,23 @@ _SPECIAL = re.compile(rf"""[\x00-\x1f"#%'*/:=?\\\x7f{{\[\]^]|^_(?={HIVE_NULL[1:]
 """What Spark escapes (`ExternalCatalogUtils`), and the first character of a text that would be read as null."""
 
 
-def hive_folders(values: Mapping[str, str | None], *, empty: str = HIVE_NULL) -> str | None:
+def hive_folders(values: Mapping[str, str | None], *, empty: str = HIVE_NULL, plain_keys: bool = False) -> str | None:
     """Return the folders of a partition, `key=value/key=value`; None if a name is too long for a file system.
 
-    An empty text is null for Hive; with another `empty` it is that.
+    An empty text is null for Hive; with another `empty` it is that. With `plain_keys` the columns' names are escaped
+    only where a folder's name can't hold them: Polars looks for them as they are.
 
     >>> hive_folders({"region": "eu/west 1", "day": None})
     'region=eu%2Fwest 1/day=__HIVE_DEFAULT_PARTITION__'
     """
     texts = {key: HIVE_NULL if value is None else _escaped(value) or empty for key, value in values.items()}
-    names = [f"{_escaped(key)}={text}" for key, text in texts.items()]
+    escaped = _name_of if plain_keys else _escaped
+    names = [f"{escaped(key)}={text}" for key, text in texts.items()]
     return None if any(len(name.encode()) > LONGEST_NAME for name in names) else "/".join(names)
+
+
+def _name_of(key: str) -> str:
+    return re.sub(r"[\x00-\x1f/=\x7f]", lambda found: f"%{ord(found[0]):02X}", key)
 
 
 def _escaped(text: str) -> str:

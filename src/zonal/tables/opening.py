@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from os import PathLike, fspath
 from pathlib import Path
 
 from zonal.errors import TableError, quoted
@@ -46,9 +47,14 @@ def open_table(name: str, *, catalog: str | None = None, storage_options: Mappin
 
 
 def table_of(
-    table: Table | str, *, catalog: str | None = None, storage_options: Mapping[str, str] | None = None
+    table: "Table | str | PathLike[str]",
+    *,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Table:
-    """Open a table by its name; one that is open already stays so."""
+    """Open a table by its name or path; one that is open already stays so."""
+    if isinstance(table, PathLike):
+        table = str(fspath(table))
     return open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
 
 

@@ -132,6 +132,11 @@ class ParquetDestination:
 
 def _subfolder(values: Mapping[str, pa.Scalar], partitioning: Sequence[str]) -> str:
     """Return the folders of a partition; a value that is too long for a name has no other place in plain Parquet."""
+    if hidden := [name for name in partitioning if name.startswith(".")]:
+        raise TableError(
+            f"The partition column {quoted(hidden[0])} makes folders whose names begin with a dot, which readers of "
+            "Parquet pass over. Write a table instead: --into delta:… or iceberg:…."
+        )
     texts = {name: _text(values[name]) for name in partitioning}
     if (folders := hive_folders(texts)) is None:
         name = max(texts, key=lambda name: len(name) + len(texts[name] or ""))

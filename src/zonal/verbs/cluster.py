@@ -213,7 +213,9 @@ def _tell_commits(error: ZonalError | KeyboardInterrupt, commits: Sequence[Done]
         return
     else:
         told = "Nothing was committed."
-    error.args = (f"{error} {told}".lstrip(), *error.args[1:])
+    said = str(error)
+    stop = "" if not said or said.endswith((".", "?", "!")) else "."
+    error.args = (f"{said}{stop} {told}".lstrip(), *error.args[1:])
 
 
 @dataclass(frozen=True)
@@ -337,11 +339,27 @@ def _result(
         seconds=account.seconds,
         predicted_files=done.predicted_files,
         predicted_bytes=done.predicted_bytes,
-        properties=done.properties,
+        properties=_set(after, done.properties),
         predicted=None if learned is None else learned.held_against(after),
-        note=_partly(before, done) if learned is not None else "",
+        note=" ".join(_notes(before, after, done, learned)),
     )
     return account.drawn(found, before, after, layout.columns, learned)
+
+
+def _notes(before: Snapshot, after: Snapshot, done: Done, learned: Learned | None) -> Iterator[str]:
+    if learned is not None and (partly := _partly(before, done)):
+        yield partly
+    for each in dict.fromkeys(done.properties):
+        if each not in _set(after, done.properties):
+            yield (
+                f"The table property {each.name} stays as it is until all files have statistics of the key columns: "
+                "rewrite the rest of the table, too."
+            )
+
+
+def _set(after: Snapshot, properties: Sequence[Property]) -> tuple[Property, ...]:
+    """Return the properties that were set in the end."""
+    return tuple(each for each in dict.fromkeys(properties) if after.properties.get(each.name) == each.value)
 
 
 def _partly(before: Snapshot, done: Done) -> str:

@@ -76,7 +76,9 @@ class FileMetrics:
 
     def __init__(self, schema: pa.Schema, *, uncounted: Collection[int] = ()) -> None:
         self._leaves = [
-            LeafMetrics(leaf, counts_nulls=number in uncounted) for number, leaf in enumerate(leaves_of(schema))
+            # A column of nothing but nulls has no statistics either.
+            LeafMetrics(leaf, counts_nulls=number in uncounted or pa.types.is_null(leaf.kind))
+            for number, leaf in enumerate(leaves_of(schema))
         ]
 
     def add(self, rows: pa.Table) -> None:
