@@ -2,6 +2,7 @@
 
 import json
 import math
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -101,6 +102,15 @@ def cases(draw):
     root = draw(trees([list(dict.fromkeys(each)) for each in points]))
     families = [str(family_of(kind)) for kind in kinds]
     return data, tree_from(data.column_names, families, root), root
+
+
+@pytest.mark.parametrize("kind", [pa.decimal32(9, 2), pa.decimal64(18, 2), pa.decimal128(38, 2)])
+def test_values_below_points_that_share_their_first_word_go_left(kind):
+    values = [Decimal("0.00"), Decimal("0.01"), Decimal("-0.01")]
+    data = pa.table({"c": pa.array(values, kind)})
+    cuts = {"column": np.array([0, -1, 0, -1, -1]), "cut": np.array([0, -1, 1, -1, -1])}
+    tree = Tree(columns=("c",), families=("decimal128[2]",), points=((0, 1),), **cuts)
+    assert tree.paths(data).tolist() == [1 << 63, 3 << 62, 0]
 
 
 @given(cases())

@@ -292,7 +292,8 @@ class _Points:
     def at_or_below(self, depth: int, low: int, high: int, word: U64) -> npt.NDArray[np.intp]:
         """Count the points at or below each word of this depth, if they are among those from `low` to `high`."""
         if depth == 0 and self._grid is not None:
-            found: npt.NDArray[np.intp] = self._grid.last_at_or_below(word) + (word >= self.words[0][0])
+            # Below the first point the grid tells nothing, where several points have the same first word.
+            found: npt.NDArray[np.intp] = np.where(word >= self.words[0][0], self._grid.last_at_or_below(word) + 1, 0)
             return found
         return low + np.searchsorted(self.words[depth][low:high], word, side="right")
 
