@@ -47,11 +47,19 @@ from zonal.tables.icebergentries import (
     Entry,
     Fields,
     counted,
-    manifest_paths,
     read_contents,
 )
 from zonal.tables.icebergerrors import what_of
-from zonal.tables.icebergmanifests import DATA, DATA_FILE, PARTITION, SEQUENCE_NUMBER, SNAPSHOT_ID, SPEC_ID, STATUS
+from zonal.tables.icebergmanifests import (
+    DATA,
+    DATA_FILE,
+    MANIFEST_PATH,
+    PARTITION,
+    SEQUENCE_NUMBER,
+    SNAPSHOT_ID,
+    SPEC_ID,
+    STATUS,
+)
 from zonal.tables.icebergmetrics import data_file, kept_metrics
 from zonal.tables.icebergsummary import RUN, summary_of
 from zonal.tables.icebergwriters import (
@@ -119,11 +127,13 @@ def _settled(target: Target, snapshot_id: int, rewrite: Rewrite, failed: list["_
     """Load the table after attempts that failed, as it was told, and remove what they wrote; None if one did not."""
     try:
         table = target.load()
-        if table.metadata.snapshot_by_id(snapshot_id) is not None or files_since(table, rewrite):
+        if table.metadata.snapshot_by_id(snapshot_id) is not None:
             return None
-        kept = metadata_since(table, rewrite)
+        kept = _paths_since(table, rewrite)
     except Exception as error:
         raise _unknown(target, snapshot_id, error) from error
+    if any(file.path in kept for file in rewrite.added):
+        return None
     for work in failed:
         work.clean(kept)
     failed.clear()
@@ -132,21 +142,17 @@ def _settled(target: Target, snapshot_id: int, rewrite: Rewrite, failed: list["_
 
 def files_since(table: Table, rewrite: Rewrite) -> set[str]:
     """Return those of a rewrite's new files that a snapshot of the table has which isn't as old as its base."""
-    ours = {file.path for file in rewrite.added}
+    return _paths_since(table, rewrite) & {file.path for file in rewrite.added}
+
+
+def _paths_since(table: Table, rewrite: Rewrite) -> set[str]:
+    """Return all that snapshots refer to which aren't as old as a rewrite's base: manifest lists, manifests, files."""
     known: dict[str, Sequence[Entry]] = {}
     found: set[str] = set()
     for snapshot in _since(table, rewrite):
-        found |= {
-            entry.path for part in read_contents(table.io, snapshot.manifest_list, known) for entry in part.entries
-        }
-    return found & ours
-
-
-def metadata_since(table: Table, rewrite: Rewrite) -> set[str]:
-    """Return the manifest lists and manifests of all snapshots that aren't as old as a rewrite's base."""
-    found: set[str] = set()
-    for snapshot in _since(table, rewrite):
-        found |= {snapshot.manifest_list, *manifest_paths(table.io, snapshot.manifest_list)}
+        found.add(snapshot.manifest_list)
+        for part in read_contents(table.io, snapshot.manifest_list, known):
+            found |= {str(part.line[MANIFEST_PATH]), *(entry.path for entry in part.entries)}
     return found
 
 

@@ -114,12 +114,6 @@ def read_contents(
     return [Contents(line, known[path]) for path, line in zip(paths, lines, strict=True)]
 
 
-def manifest_paths(io: FileIO, manifest_list: str) -> list[str]:
-    """Return the locations of the manifests in a manifest list."""
-    with naming(manifest_list):
-        return [str(line[MANIFEST_PATH]) for line in records(fetch(io, manifest_list))]
-
-
 def _entries(data: bytes, line: Fields) -> Iterator[Entry]:
     """Decode live entries; "Sequence Number Inheritance" and "First Row ID Inheritance" of the specification."""
     spec_id, sequence, snapshot_id = int(line[SPEC_ID]), line.get(MANIFEST_SEQUENCE) or 0, line.get(ADDED_BY)

@@ -131,16 +131,10 @@ class Rewriter:
         except BaseException as error:
             settle(writing, asked, error)
             raise
-        if done.versions:
-            gone = [part for part, label in enumerate(snapshot.files.partitions) if label in lost]
-            self.tell(done + expected.without(gone))
-        else:
-            self.tell(done)
-        if not lost:
-            sweep(writing, kept)
-        else:
-            with suppress(TableError):  # where nobody can tell, all stay
-                sweep(writing, {*kept, *asked.refers_to()})
+        gone = [part for part, label in enumerate(snapshot.files.partitions) if label in lost]
+        self.tell(done + expected.without(gone))
+        with suppress(TableError):  # where nobody can tell, all stay
+            sweep(writing, {*kept, *(asked.refers_to() if lost and asked.sent else ())})
         return lost
 
 
