@@ -21,7 +21,7 @@ from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.ranks import Ranks
 from zonal.simulate.predicting import predict
-from zonal.simulate.trial import Rows, Trial, trial_of
+from zonal.simulate.trial import SampledRows, Trial, trial_of
 from zonal.sql.where import parse_where
 
 ROW_BYTES = 100.0
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _trial(data: pa.Table, bounds: list[Bound], sample: int, seed: int) -> Trial:
-    rows = Rows(_some(data, sample, seed), np.zeros(min(sample, data.num_rows), np.int64))
+    rows = SampledRows(_some(data, sample, seed), np.zeros(min(sample, data.num_rows), np.int64))
     ones = np.ones(len(bounds)).tolist()
     return trial_of(rows, bounds, ones, partition_rows={0: data.num_rows}, row_bytes=ROW_BYTES)
 

@@ -13,7 +13,7 @@ from zonal.errors import PredicateError
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Some
 from zonal.predicates.tree import And, Column, Compare, Constant, In, Or, Parameter, Predicate, Unknown, leaves
-from zonal.sql.asking import Asked, ask, guess_dialect
+from zonal.sql.asking import TableRead, ask, guess_dialect
 from zonal.sql.where import parse_where
 
 NOW = datetime(2024, 3, 31, 12, 30, tzinfo=timezone.utc)
@@ -21,7 +21,7 @@ ALL = Constant(True)
 EVENTS = ("id", "user_id", "ts", "day", "kind", "country", "amount", "payload")
 
 
-def asked(sql: str, dialect: str | None = None, **options: object) -> list[Asked]:
+def asked(sql: str, dialect: str | None = None, **options: object) -> list[TableRead]:
     return ask(sql, ["lake.db.events"], dialect=dialect, now=NOW, **options)  # type: ignore[arg-type]
 
 
@@ -374,7 +374,7 @@ def test_known_columns_find_their_table_without_qualifiers() -> None:
     sql = "SELECT * FROM orders, events WHERE o_id = id AND day > '2024-01-01' AND o_date > '2024-02-01'"
     assert predicates(sql) == [ALL], "any of the names may be the other table's"
     (found,) = asked(sql, columns=EVENTS)
-    assert found == Asked(Compare(Column("day"), ">", "2024-01-01"), ("id",), 1)
+    assert found == TableRead(Compare(Column("day"), ">", "2024-01-01"), ("id",), 1)
 
 
 def test_known_columns_give_their_spelling() -> None:

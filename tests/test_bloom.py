@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from arrow_values import VALUES, arrays
 from zonal.files import Physical
 from zonal.parquet.bloom import bloom_might_contain, plain_bytes, xxh64
-from zonal.parquet.decode import Leaf
+from zonal.parquet.decode import ParquetLeaf
 from zonal.parquet.footer import read_footer
 
 X = Physical("x")
@@ -122,7 +122,7 @@ def test_times_that_the_column_cannot_hold_have_no_answer():
 
 
 def test_decimals_of_varying_length_have_no_one_encoding():
-    leaf = Leaf("x", 0, "BYTE_ARRAY", pa.decimal128(9, 2), 0, None, True, False, True)
+    leaf = ParquetLeaf("x", 0, "BYTE_ARRAY", pa.decimal128(9, 2), 0, None, True, False, True)
     assert plain_bytes(Decimal("1.00"), leaf) is None
 
 

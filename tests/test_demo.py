@@ -25,11 +25,11 @@ from local_runner import run_here
 from zonal.advising import deciding
 from zonal.cli import app
 from zonal.demo import owndata
-from zonal.demo.chapters import Advised, Arrived, Audited, Clustered, Compacted, Compared, Left
+from zonal.demo.chapters import Advised, Arrived, Audited, Compacted, Compared, Left, Rewritten
 from zonal.demo.making import CATALOG, IDENTIFIER, catalog_uri
 from zonal.demo.querylog import NAME, kinds, log_text
 from zonal.demo.showing import run
-from zonal.demo.story import LOG, Request, history_url
+from zonal.demo.story import LOG, DemoRequest, history_url
 from zonal.demo.telemetry import CONDITIONS, telemetry
 from zonal.errors import JavaError, ZonalError
 from zonal.history.store import History
@@ -56,7 +56,7 @@ def pages_in(tmp_path_factory, monkeypatch):
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "kept"
-    outcomes, text = text_of(Request(ROWS, FILES, into=folder))
+    outcomes, text = text_of(DemoRequest(ROWS, FILES, into=folder))
     return folder, outcomes, text
 
 
@@ -105,7 +105,7 @@ def test_each_table_lives_through_the_whole_story(kept):
     assert [outcome.format for outcome in outcomes] == ["delta", "iceberg"]
     for outcome in outcomes:
         assert [type(chapter) for chapter in outcome.chapters] == [
-            Arrived, Advised, Clustered, Compared, Audited, Compacted, Audited, Clustered, Audited,
+            Arrived, Advised, Rewritten, Compared, Audited, Compacted, Audited, Rewritten, Audited,
         ]  # fmt: skip
         headings = re.findall(rf"^{outcome.format} (\d) · (\w+)", text, re.MULTILINE)
         verbs = ["show", "advise", "cluster", "explain", "audit", "another", "audit", "cluster", "audit"]
@@ -125,7 +125,7 @@ def test_clustering_makes_the_queries_read_less_in_about_as_many_files(kept):
         assert after < before / 2
         assert compared.before[0].share > 0.99, "as it arrives a payload is everywhere"
         assert compared.after[0].share < 0.4
-        first, again = (chapter.clustering for chapter in chapters_of(outcome, Clustered))
+        first, again = (chapter.clustering for chapter in chapters_of(outcome, Rewritten))
         assert arrived.health.files == first.removed_files == pytest.approx(FILES, rel=0.1)
         assert first.added_files == pytest.approx(FILES, rel=0.4)
         assert again.layout == first.layout, "the table remembers it"
@@ -133,7 +133,7 @@ def test_clustering_makes_the_queries_read_less_in_about_as_many_files(kept):
 
 def test_the_prediction_is_near_what_came_out(kept):
     for outcome in kept[1]:
-        told = chapters_of(outcome, Clustered)[0].clustering.predicted
+        told = chapters_of(outcome, Rewritten)[0].clustering.predicted
         assert told.share_after == pytest.approx(told.share_predicted, rel=0.25)
         assert told.share_after < told.share_before / 2
 
@@ -164,7 +164,7 @@ def test_the_alert_goes_with_the_compaction_and_without_it_there_is_none(kept):
     spoiled = table.snapshot_by_id(chapters_of(iceberg, Compacted)[0].version)
     assert "zonal" not in str(spoiled.summary)
     removed = table.snapshot_by_id(spoiled.parent_snapshot_id)
-    assert removed.parent_snapshot_id == chapters_of(iceberg, Clustered)[0].clustering.versions[-1]
+    assert removed.parent_snapshot_id == chapters_of(iceberg, Rewritten)[0].clustering.versions[-1]
 
 
 def test_the_text_tells_the_alert_the_commit_and_the_repair(kept):
@@ -190,7 +190,7 @@ def test_the_reads_are_those_of_explain(kept):
     asked = kinds()
     for outcome in outcomes:
         (arrived,), (compared,) = chapters_of(outcome, Arrived), chapters_of(outcome, Compared)
-        clustered = chapters_of(outcome, Clustered)[0].clustering.versions[-1]
+        clustered = chapters_of(outcome, Rewritten)[0].clustering.versions[-1]
         for version, reads in ((arrived.health.version, compared.before), (clustered, compared.after)):
             table = pinned(folder, outcome.format, version)
             for kind in (2, 3):
@@ -283,7 +283,7 @@ def test_the_printed_commands_run(kept):
 
 
 def test_given_columns_are_asked_by_look_ups(tmp_path):
-    (outcome,), text = text_of(Request(5_000, 10, ("delta",), by=("sensor", "value"), into=tmp_path / "kept"))
+    (outcome,), text = text_of(DemoRequest(5_000, 10, ("delta",), by=("sensor", "value"), into=tmp_path / "kept"))
     (compared,) = chapters_of(outcome, Compared)
     assert [question.text for question in compared.questions] == [
         "sensor = ?", "value = ?", "1 % of sensor", "1 % of value", "5 % of each",
@@ -298,7 +298,7 @@ def test_given_columns_are_asked_by_look_ups(tmp_path):
 
 def test_a_table_that_is_best_left_as_it_is_ends_the_story(tmp_path, monkeypatch):
     monkeypatch.setattr(deciding, "LEAST_GAIN", 1.1)
-    (outcome,), text = text_of(Request(2_000, 8, ("delta",), into=tmp_path / "kept"))
+    (outcome,), text = text_of(DemoRequest(2_000, 8, ("delta",), into=tmp_path / "kept"))
     assert [type(chapter) for chapter in outcome.chapters] == [Arrived, Advised, Audited, Left]
     assert "the story ends here" in text
     assert outcome.page.exists()
@@ -317,7 +317,7 @@ def orders(tmp_path):
 
 
 def test_own_data_lives_through_the_story_without_a_log(orders):
-    (outcome,), text = text_of(Request(0, 20, ("delta",), data=orders, by=("when", "who.name", "[red]")))
+    (outcome,), text = text_of(DemoRequest(0, 20, ("delta",), data=orders, by=("when", "who.name", "[red]")))
     assert "[red] = ?" in text, "a name is text, not markup"
     (compared,) = chapters_of(outcome, Compared)
     shares = {
@@ -326,7 +326,7 @@ def test_own_data_lives_through_the_story_without_a_log(orders):
     assert shares["who.name = ?"][1] < 0.5 * shares["who.name = ?"][0]
     assert shares["[red] = ?"][1] == 1.0, "a constant skips nothing"
     assert [type(chapter) for chapter in outcome.chapters] == [
-        Arrived, Clustered, Compared, Audited, Compacted, Audited, Clustered, Audited,
+        Arrived, Rewritten, Compared, Audited, Compacted, Audited, Rewritten, Audited,
     ]  # fmt: skip
     assert {chapter.audit.rows for chapter in chapters_of(outcome, Audited)} == {2000}
     assert chapters_of(outcome, Audited)[0].audit.queries == 700
@@ -335,18 +335,18 @@ def test_own_data_lives_through_the_story_without_a_log(orders):
 def test_too_much_data_is_refused_with_the_way_that_works(orders, monkeypatch):
     monkeypatch.setattr(owndata, "MOST_BYTES", 1000)
     with pytest.raises(ZonalError, match=r"too much for the demo.*zonal cluster parquet:PATH --by when --into delta:"):
-        text_of(Request(0, 20, ("delta",), data=orders, by=("when",)))
+        text_of(DemoRequest(0, 20, ("delta",), data=orders, by=("when",)))
 
 
 def test_data_that_delta_cannot_hold_is_refused(tmp_path):
     pq.write_table(pa.table({"x": range(100), "at": pa.array(range(100), pa.time64("us"))}), tmp_path / "t.parquet")
     with pytest.raises(ZonalError, match="can't be written as a table of Delta"):
-        text_of(Request(0, 20, ("delta",), data=tmp_path / "t.parquet", by=("x",)))
+        text_of(DemoRequest(0, 20, ("delta",), data=tmp_path / "t.parquet", by=("x",)))
 
 
 def test_own_data_goes_through_delta_only(orders):
     with pytest.raises(ZonalError, match="leave out --format"):
-        text_of(Request(0, 20, data=orders, by=("when",)))
+        text_of(DemoRequest(0, 20, data=orders, by=("when",)))
 
 
 # --- what is left ----------------------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ def failing(error, runs=0):
 @pytest.mark.parametrize(("error", "runs"), [(ZonalError("no"), 0), (KeyboardInterrupt(), 1)])
 @pytest.mark.parametrize("into", [None, "kept"])
 def test_nothing_is_left_of_a_failed_run(tmp_path, pages_in, error, runs, into):
-    request = Request(2_000, 8, ("delta",), by=("ts",), into=into and tmp_path / into)
+    request = DemoRequest(2_000, 8, ("delta",), by=("ts",), into=into and tmp_path / into)
     with pytest.raises(type(error)):
         text_of(request, failing(error, runs))
     assert list(pages_in.iterdir()) == []
@@ -376,21 +376,21 @@ def test_nothing_is_left_of_a_failed_run(tmp_path, pages_in, error, runs, into):
 
 
 def test_only_the_page_is_left_of_a_run_without_into(pages_in):
-    (outcome,), text = text_of(Request(2_000, 8, ("delta",), by=("ts",)))
+    (outcome,), text = text_of(DemoRequest(2_000, 8, ("delta",), by=("ts",)))
     assert list(pages_in.iterdir()) == [outcome.page]
     assert text.split()[-1] == str(outcome.page)
 
 
 def test_an_empty_folder_that_was_there_is_empty_again_after_a_failure(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        text_of(Request(2_000, 8, ("delta",), by=("ts",), into=tmp_path), failing(KeyboardInterrupt(), 1))
+        text_of(DemoRequest(2_000, 8, ("delta",), by=("ts",), into=tmp_path), failing(KeyboardInterrupt(), 1))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("into", [None, "kept"])
 def test_the_page_goes_where_it_is_wanted(tmp_path, into):
     page = tmp_path / "my page.html"
-    request = Request(2_000, 8, ("delta",), by=("ts",), into=into and tmp_path / into, page=page)
+    request = DemoRequest(2_000, 8, ("delta",), by=("ts",), into=into and tmp_path / into, page=page)
     (outcome,), _ = text_of(request)
     assert outcome.page == page
     assert page.read_text().startswith("<!")
@@ -398,7 +398,9 @@ def test_the_page_goes_where_it_is_wanted(tmp_path, into):
 
 def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(ZonalError, match="page can't be written"):
-        text_of(Request(2_000, 8, ("delta",), by=("ts",), into=tmp_path / "kept", page=tmp_path / "no" / "page.html"))
+        text_of(
+            DemoRequest(2_000, 8, ("delta",), by=("ts",), into=tmp_path / "kept", page=tmp_path / "no" / "page.html")
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -412,16 +414,19 @@ def test_a_page_of_a_bad_name_is_refused_before_anything_starts(tmp_path, name):
 
 def test_a_folder_that_a_url_cannot_name_is_refused(tmp_path):
     with pytest.raises(ZonalError, match="mean something in a database's URL"):
-        text_of(Request(2_000, 4, into=tmp_path / "what?"))
+        text_of(DemoRequest(2_000, 4, into=tmp_path / "what?"))
 
 
 @pytest.mark.parametrize(
     ("options", "request_"),
     [
-        ([], Request(1_000_000, 240, ("delta", "iceberg"))),
-        (["--format", "iceberg", "--rows", "5000"], Request(5_000, 240, ("iceberg",))),
-        (["--data", "x.parquet", "--by", "a, b"], Request(1_000_000, 240, ("delta",), Path("x.parquet"), ("a", "b"))),
-        (["--into", "new", "--report", "p.html"], Request(1_000_000, 240, into=Path("new"), page=Path("p.html"))),
+        ([], DemoRequest(1_000_000, 240, ("delta", "iceberg"))),
+        (["--format", "iceberg", "--rows", "5000"], DemoRequest(5_000, 240, ("iceberg",))),
+        (
+            ["--data", "x.parquet", "--by", "a, b"],
+            DemoRequest(1_000_000, 240, ("delta",), Path("x.parquet"), ("a", "b")),
+        ),
+        (["--into", "new", "--report", "p.html"], DemoRequest(1_000_000, 240, into=Path("new"), page=Path("p.html"))),
     ],
 )
 def test_options_say_what_to_demonstrate(monkeypatch, options, request_):
@@ -437,7 +442,7 @@ def test_options_say_what_to_demonstrate(monkeypatch, options, request_):
 def test_a_missing_spark_is_said_before_anything_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr("zonal.spark.session.find_spec", lambda _: None)
     with pytest.raises(ZonalError, match=r"pip install 'zonal\[spark\]'"):
-        text_of(Request(2_000, 4, into=tmp_path / "kept"), None)
+        text_of(DemoRequest(2_000, 4, into=tmp_path / "kept"), None)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -39,9 +39,9 @@ from pyiceberg.types import (
 )
 
 from zonal.files import UNKNOWN
-from zonal.tables.icebergbounds import Leaf, bound_type, partition_bounds
+from zonal.tables.icebergbounds import IcebergLeaf, bound_type, partition_bounds
 from zonal.tables.icebergbuckets import buckets
-from zonal.tables.icebergmanifests import Live
+from zonal.tables.icebergmanifests import LiveFiles
 
 ENDS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
 UNITS = {"D": 1, "us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -73,10 +73,10 @@ def hours(micros):
 
 def bounds_of(kind, transform, value):
     """What a partition value says of a column: the lowest and the highest value, as numbers where they are such."""
-    leaf = Leaf("c", 1, kind, bound_type(kind))
+    leaf = IcebergLeaf("c", 1, kind, bound_type(kind))
     spec = type("Spec", (), {"fields": [PartitionField(1, 1000, transform, "part")]})
     key = (0, {1000: value})
-    live = Live(
+    live = LiveFiles(
         pa.array(["f"]), {}, np.ones(1, np.int64), np.ones(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64),
         (key,), np.zeros(1, np.int64), np.zeros(1, np.int64), (), encrypted=False,
     )  # fmt: skip

@@ -28,7 +28,7 @@ from zonal.depth import Depth
 from zonal.display import Shown
 from zonal.errors import ZonalError
 from zonal.layout import Layout
-from zonal.picture import Axis, Drawing, Picture, Question
+from zonal.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.report.notebook import MOST_ROWS, html_of
 from zonal.report.rectangles import MOST_RECTANGLES, rectangles
 from zonal.verbs.cluster import Clustering, KeyDepth
@@ -58,7 +58,7 @@ def picture(name="x", files=5, versions=1):
     drawings = tuple(drawing(name if name != "x" else f"v{n}", files, (name, "y"), n) for n in range(versions))
     reads = tuple(np.arange(files) < 2 for _ in drawings)
     box = {name: ((100, 200), (300, 300))}
-    asked = Question(f"{name} = 1", 0.7, box, (2,) * versions, (0.25,) * versions, reads)
+    asked = DrawnQuery(f"{name} = 1", 0.7, box, (2,) * versions, (0.25,) * versions, reads)
     return Picture(axes, drawings, (asked,))
 
 

@@ -20,7 +20,7 @@ from zonal.errors import TableError
 from zonal.files import UNKNOWN, Physical
 from zonal.layout import Layout
 from zonal.parquet import thrift
-from zonal.parquet.decode import Leaf, trusted
+from zonal.parquet.decode import ParquetLeaf, trusted
 from zonal.parquet.footer import read_footer, row_group_bounds
 from zonal.parquet.pages import page_bounds
 from zonal.tables.parquetfolder import ParquetTable, file_bounds
@@ -444,9 +444,9 @@ def test_converted_types_and_unknown_annotations():
 )
 def test_writers_with_wrong_statistics_of_bytes(created_by, text, decimal):
     fixed = {"length": 4, "field_id": None, "nullable": True, "repeated": False, "ordered": True}
-    assert trusted(Leaf("x", 0, "BYTE_ARRAY", pa.string(), **fixed), created_by) == text
-    assert trusted(Leaf("x", 0, "FIXED_LEN_BYTE_ARRAY", pa.decimal128(9), **fixed), created_by) == decimal
-    assert trusted(Leaf("x", 0, "INT64", pa.int64(), **fixed), created_by)
+    assert trusted(ParquetLeaf("x", 0, "BYTE_ARRAY", pa.string(), **fixed), created_by) == text
+    assert trusted(ParquetLeaf("x", 0, "FIXED_LEN_BYTE_ARRAY", pa.decimal128(9), **fixed), created_by) == decimal
+    assert trusted(ParquetLeaf("x", 0, "INT64", pa.int64(), **fixed), created_by)
 
 
 @pytest.mark.parametrize(

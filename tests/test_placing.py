@@ -25,7 +25,7 @@ from zonal.parquet.footer import read_footer
 from zonal.parquet.pages import page_bounds
 from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.ranks import Ranks
-from zonal.rewrite import ColumnMetrics, EqualityDelete, Source, Tally, Vector, Writing, Written
+from zonal.rewrite import ColumnMetrics, EqualityDelete, ReadTally, Source, Vector, Writing, Written
 from zonal.storage import Storage
 from zonal.tree import Tree
 from zonal.worker.leaves import odd_leaves
@@ -389,9 +389,9 @@ def test_results_travel_as_bytes(tmp_path):
     table = pa.table({f"c{n}": build([value, None], kind) for n, (kind, value) in enumerate(values.items())})
     table = table.append_column("none", pa.nulls(2, pa.int32()))
     (file,) = write_file(table, Layout("zorder", ("c0",)), tmp_path, partition=4)
-    batches = [written([file]), tallies([tally_bytes(Tally(3, 10, 8))]), written([])]
+    batches = [written([file]), tallies([tally_bytes(ReadTally(3, 10, 8))]), written([])]
     (told,), (read,) = read_results(pa.Table.from_batches(batches))
-    assert told == Tally(3, 10, 8)
+    assert told == ReadTally(3, 10, 8)
     assert (read.path, read.size, read.rows, read.partition) == (file.path, file.size, 2, 4)
     assert read.columns == file.columns
     assert isinstance(read, Written)

@@ -19,7 +19,7 @@ from zonal.rewrite import FIELD_ID, Reading, Source
 from zonal.storage import Storage
 from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError
-from zonal.worker.projection import FileSchema, project
+from zonal.worker.projection import ArrowFileSchema, project
 from zonal.worker.promotion import promotion
 from zonal.worker.reader import Reader
 
@@ -353,7 +353,7 @@ def test_sliced_arrays_keep_their_values(kind):
     wider = {"struct": pa.struct({"z": pa.int8(), "x": pa.decimal128(38, 0)})}.get(str(kind).partition("<")[0])
     wider = wider or (pa.list_(pa.int64()) if pa.types.is_list(kind) else pa.map_(pa.string(), pa.int64()))
     wanted = pa.schema({"a": wider})
-    projection = project(wanted, FileSchema(pa.schema({"a": kind})), Reading(wanted))
+    projection = project(wanted, ArrowFileSchema(pa.schema({"a": kind})), Reading(wanted))
     found = projection.apply(pa.table({"a": array}), 3)
     found.validate(full=True)
     assert found["a"].is_null().to_pylist() == [True, False, False]
@@ -363,7 +363,7 @@ def test_sliced_arrays_keep_their_values(kind):
 def test_what_is_stored_as_wanted_is_not_copied():
     table = pa.table({"a": [1, 2], "s": pa.array([{"x": "a"}, None]), "l": pa.array([[1], None])})
     wanted = table.select(["l", "s"])
-    projection = project(wanted.schema, FileSchema(table.schema), Reading(table.schema))
+    projection = project(wanted.schema, ArrowFileSchema(table.schema), Reading(table.schema))
     assert projection.sources == (1, 2)
     found = projection.apply(table.select([1, 2]), 2)
     for name in ("l", "s"):
@@ -374,15 +374,17 @@ def test_what_is_stored_as_wanted_is_not_copied():
 def test_ids_that_contradict_themselves_are_refused():
     a, b = (pa.field(name, pa.int64(), metadata=number(1)) for name in "ab")
     with pytest.raises(FileError, match="field id 1 twice"):
-        project(pa.schema([a]), FileSchema(pa.schema([a, b])), Reading(pa.schema([a]), by_id=True))
+        project(pa.schema([a]), ArrowFileSchema(pa.schema([a, b])), Reading(pa.schema([a]), by_id=True))
     broken = pa.schema([a.with_metadata({FIELD_ID: "x"})])
     with pytest.raises(FileError, match="is no number"):
-        project(pa.schema([a]), FileSchema(broken), Reading(pa.schema([a]), by_id=True))
+        project(pa.schema([a]), ArrowFileSchema(broken), Reading(pa.schema([a]), by_id=True))
     lists = [
         pa.field("l", pa.list_(pa.field("element", pa.int64(), metadata=number(i))), metadata=number(9)) for i in (1, 2)
     ]
     with pytest.raises(FileError, match="field id 1 instead of 2"):
-        project(pa.schema([lists[1]]), FileSchema(pa.schema([lists[0]])), Reading(pa.schema([lists[1]]), by_id=True))
+        project(
+            pa.schema([lists[1]]), ArrowFileSchema(pa.schema([lists[0]])), Reading(pa.schema([lists[1]]), by_id=True)
+        )
 
 
 def test_promotions_go_one_way():

@@ -19,7 +19,7 @@ from zonal.sampling import look
 from zonal.simulate.parameters import draw_parameters, has_parameters
 from zonal.simulate.predicting import Prediction, predict
 from zonal.simulate.standing import current, partition_only, regressions, standing
-from zonal.simulate.trial import Rows, filtered_columns, trial_of
+from zonal.simulate.trial import SampledRows, filtered_columns, trial_of
 from zonal.sql.where import parse_where
 from zonal.tables.opening import open_table
 
@@ -73,7 +73,7 @@ def some_rows(data, count, seed=1):
 
 def trial_on(sample, bounds, rows=None, **options):
     total = sample.num_rows if rows is None else rows
-    rows = Rows(sample, np.zeros(sample.num_rows, np.int64))
+    rows = SampledRows(sample, np.zeros(sample.num_rows, np.int64))
     options = {"partition_rows": {0: total}, "row_bytes": ROW_BYTES, **options}
     return trial_of(rows, bounds, np.ones(len(bounds)).tolist(), **options)
 
@@ -142,7 +142,12 @@ def test_partitions_are_cut_apart_and_skipped_by_their_values():
     in_partition[1:, 1] = False
     rows = dict.fromkeys(range(4), 2000)
     trial = trial_of(
-        Rows(data, partition), bounds, [1, 1], partition_rows=rows, row_bytes=ROW_BYTES, in_partition=in_partition
+        SampledRows(data, partition),
+        bounds,
+        [1, 1],
+        partition_rows=rows,
+        row_bytes=ROW_BYTES,
+        in_partition=in_partition,
     )
     layout = Layout("zorder", ("time", "tenant"), target_file_bytes=round(2000 * ROW_BYTES / 5))
     found = predict(trial, layout)
@@ -156,7 +161,7 @@ def test_small_partitions_are_a_file_each():
     data = DATA.slice(0, 3000)
     rows = dict.fromkeys(range(1000), 30)
     trial = trial_of(
-        Rows(data, np.arange(3000) % 1000), bound("time < 0"), [1], partition_rows=rows, row_bytes=ROW_BYTES
+        SampledRows(data, np.arange(3000) % 1000), bound("time < 0"), [1], partition_rows=rows, row_bytes=ROW_BYTES
     )
     found = predict(trial, LAYOUTS[0])
     assert found.files == 1000
@@ -166,7 +171,7 @@ def test_small_partitions_are_a_file_each():
 def test_a_partition_counts_by_its_rows_and_not_by_its_sample():
     data = pa.table({"x": [1] * 50 + [2] * 50})
     trial = trial_of(
-        Rows(data, np.repeat([0, 1], 50)),
+        SampledRows(data, np.repeat([0, 1], 50)),
         bound("x = 1", data=data),
         [1],
         partition_rows={0: 900, 1: 100},
@@ -212,7 +217,7 @@ def test_the_interval_holds_the_mean_and_narrows_with_more_queries():
 
 def test_weights_count():
     trial = trial_of(
-        Rows(DATA, np.zeros(ROWS, np.int64)),
+        SampledRows(DATA, np.zeros(ROWS, np.int64)),
         bound("time < 20000000", "amount > 0"),
         [3, 1],
         partition_rows={0: ROWS},

@@ -21,7 +21,7 @@ from zonal.files import Bounds, LazyBounds
 from zonal.predicates.bind import bind
 from zonal.pruning import FileIndex
 from zonal.sql.where import parse_where
-from zonal.tables.deltalisting import Log
+from zonal.tables.deltalisting import LogFolder
 from zonal.tables.opening import open_table
 from zonal.tables.table import is_versioned
 
@@ -151,13 +151,13 @@ def test_commits_that_were_cleaned_behind_a_checkpoint_are_not_in_the_line(tmp_p
 
 def reads_of(monkeypatch):
     """The versions whose commits are read from now on, in order."""
-    real, found = Log.read, []
+    real, found = LogFolder.read, []
 
     def read(self, info):
         found.append(int(info.base_name[:20]))
         return real(self, info)
 
-    monkeypatch.setattr(Log, "read", read)
+    monkeypatch.setattr(LogFolder, "read", read)
     return found
 
 

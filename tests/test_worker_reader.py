@@ -21,7 +21,7 @@ from zonal.errors import TableError
 from zonal.rewrite import FIELD_ID, EqualityDelete, Reading, Source, Vector
 from zonal.storage import Storage
 from zonal.worker.cache import Cache
-from zonal.worker.datafile import RowGroup
+from zonal.worker.datafile import RowGroupSize
 from zonal.worker.deletes import MAGIC
 from zonal.worker.reader import Reader
 
@@ -258,7 +258,7 @@ def test_sizes_of_row_groups_are_those_of_the_footer(tmp_path):
     sizes = [sum(footer.row_group(g).column(c).total_compressed_size for c in range(2)) for g in range(4)]
     rows = (30, 30, 30, 10)
     assert reader(path, NUMBERS).row_groups(source(path)) == [
-        RowGroup(*pair, "SNAPPY") for pair in zip(rows, sizes, strict=True)
+        RowGroupSize(*pair, "SNAPPY") for pair in zip(rows, sizes, strict=True)
     ]
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.columns import find, leaf
-from zonal.conjunctions import ANY, IS_NULL, NOT_NULL, RANGE, Span, boxes_in
+from zonal.conjunctions import ANY, IS_NULL, NOT_NULL, RANGE, Extent, boxes_in
 from zonal.errors import ColumnError, quoted
 from zonal.files import Ints
 from zonal.predicates.bound import Bound, Interval, Nulls, Point, Ranges, leaves_of
@@ -163,10 +163,10 @@ def boxes_of(bounds: Sequence[Bound], coded: Coded) -> Boxes:
     return Boxes(low, high, null, np.repeat(np.arange(len(bounds)), counts), len(bounds), borders)
 
 
-def _spans(node: Bound, places: "dict[str, _Places]") -> tuple[str, list[Span]] | None:
+def _spans(node: Bound, places: "dict[str, _Places]") -> tuple[str, list[Extent]] | None:
     """Return a leaf's column with the spans that it allows; None where it sets no condition."""
     if isinstance(node, Nulls) and node.column in places:
-        return node.column, [Span(-np.inf, np.inf, NOT_NULL if node.negated else IS_NULL)]
+        return node.column, [Extent(-np.inf, np.inf, NOT_NULL if node.negated else IS_NULL)]
     if isinstance(node, Ranges) and node.column in places:
         return node.column, places[node.column].spans(node)
     return None
@@ -181,13 +181,13 @@ class _Places:
         """Values without NaN, which is the last one."""
         self.borders: dict[int, Point] = {}
 
-    def spans(self, ranges: Ranges) -> list[Span]:
+    def spans(self, ranges: Ranges) -> list[Extent]:
         found = [self._span(interval) for interval in ranges.intervals]
         if ranges.nan and not any(interval.high is None for interval in ranges.intervals):
-            found.append(Span(self.values, np.inf, RANGE))
+            found.append(Extent(self.values, np.inf, RANGE))
         return found
 
-    def _span(self, interval: Interval) -> Span:
+    def _span(self, interval: Interval) -> Extent:
         """Return the interval's limits as places, and remember where a cut would part it from the rest."""
         low, high = -np.inf, np.inf
         if (point := interval.low) is not None:
@@ -198,9 +198,9 @@ class _Places:
             first, behind = self._around(point)
             high = float(first) if behind > first and not interval.high_open else first - 0.5
             self._border(first if interval.high_open else behind, point if interval.high_open else _next(point))
-        return self._inside(interval, Span(low, high, RANGE))
+        return self._inside(interval, Extent(low, high, RANGE))
 
-    def _inside(self, interval: Interval, span: Span) -> Span:
+    def _inside(self, interval: Interval, span: Extent) -> Extent:
         """Let an interval beyond the sample, but not beyond the table's values, ask for the sample's last ones."""
         if self.limits is None or not self.values:
             return span
@@ -210,7 +210,7 @@ class _Places:
             high = 0.0
         if low > self.values - 1 and interval.low is not None and interval.low <= greatest:  # type: ignore[operator]
             low = self.values - 1.0
-        return Span(low, high, kind)
+        return Extent(low, high, kind)
 
     def _around(self, point: Point) -> tuple[int, int]:
         """Return the places in front of and behind a value; they are equal where the sample doesn't have it."""

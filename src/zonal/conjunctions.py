@@ -17,7 +17,7 @@ MOST_BOXES = 64
 RANGE, IS_NULL, NOT_NULL, ANY = 0, 1, 2, 3
 
 
-class Span(NamedTuple):
+class Extent(NamedTuple):
     """What one column may be: from `low` to `high` where `kind` is RANGE, else null or not null."""
 
     low: float
@@ -25,11 +25,11 @@ class Span(NamedTuple):
     kind: int
 
 
-Box: TypeAlias = dict[str, Span]
+Box: TypeAlias = dict[str, Extent]
 """Conditions by column; a column that is not there has none."""
 
 
-def boxes_in(predicate: Bound, spans: Callable[[Bound], tuple[str, list[Span]] | None]) -> list[Box]:
+def boxes_in(predicate: Bound, spans: Callable[[Bound], tuple[str, list[Extent]] | None]) -> list[Box]:
     """Return at most `MOST_BOXES` boxes around all rows for which the predicate is true.
 
     `spans` gives a leaf's column with what it may be; None is no condition.
@@ -45,29 +45,29 @@ def boxes_in(predicate: Bound, spans: Callable[[Bound], tuple[str, list[Span]] |
     return fold(predicate, leaf, join)
 
 
-def _in_column(column: str, spans: Sequence[Span]) -> list[Box]:
+def _in_column(column: str, spans: Sequence[Extent]) -> list[Box]:
     if all(span.kind == RANGE for span in spans):
         spans = _joined(spans, MOST_BOXES)
     return [{column: span} for span in spans]
 
 
-def _joined(spans: Sequence[Span], most: int) -> list[Span]:
+def _joined(spans: Sequence[Extent], most: int) -> list[Extent]:
     """Join ranges of one column that no value parts, then those with the smallest gaps until there are `most`."""
-    apart: list[Span] = []
+    apart: list[Extent] = []
     for span in sorted(spans):
         if apart and _touch(apart[-1], span):
             last = apart.pop()
-            span = Span(last.low, max(last.high, span.high), RANGE)
+            span = Extent(last.low, max(last.high, span.high), RANGE)
         apart.append(span)
     if len(apart) <= most:
         return apart
     gaps = [after.low - before.high for before, after in pairwise(apart)]
     kept = sorted(sorted(range(len(gaps)), key=lambda gap: -gaps[gap])[: most - 1])
     starts, ends = [0, *(gap + 1 for gap in kept)], [*kept, len(apart) - 1]
-    return [Span(apart[start].low, apart[end].high, RANGE) for start, end in zip(starts, ends, strict=True)]
+    return [Extent(apart[start].low, apart[end].high, RANGE) for start, end in zip(starts, ends, strict=True)]
 
 
-def _touch(first: Span, second: Span) -> bool:
+def _touch(first: Extent, second: Extent) -> bool:
     """Tell whether no value lies between: every unit that meets the range around both then meets one of them."""
     return first.high == math.inf or second.low <= math.floor(first.high) + 1
 
@@ -93,7 +93,7 @@ def _both(one: Box, other: Box) -> Box:
     for column in one.keys() & other.keys():
         a, b = one[column], other[column]
         if a.kind == b.kind == RANGE:
-            both[column] = Span(max(a.low, b.low), min(a.high, b.high), RANGE)
+            both[column] = Extent(max(a.low, b.low), min(a.high, b.high), RANGE)
         elif IS_NULL in (a.kind, b.kind):
             both[column] = a if a.kind == IS_NULL else b
         else:
@@ -123,9 +123,9 @@ def _around(boxes: Sequence[Box]) -> Box:
         spans = [box[column] for box in boxes]
         kinds = {span.kind for span in spans}
         if kinds == {RANGE}:
-            around[column] = Span(min(span.low for span in spans), max(span.high for span in spans), RANGE)
+            around[column] = Extent(min(span.low for span in spans), max(span.high for span in spans), RANGE)
         elif kinds == {IS_NULL}:
             around[column] = spans[0]
         elif IS_NULL not in kinds:
-            around[column] = Span(-math.inf, math.inf, NOT_NULL)
+            around[column] = Extent(-math.inf, math.inf, NOT_NULL)
     return around

@@ -18,7 +18,7 @@ from zonal.predicates.bound import All, Bound, Interval, Point, Ranges, Some, in
 from zonal.predicates.folding import fold
 from zonal.pruning import FileIndex
 from zonal.skipping import ColumnIndex, Mask
-from zonal.ticks import LAST_PLACE, Floats, Kind, Places, Values, axis_kind, ticks_of
+from zonal.ticks import LAST_PLACE, AxisKind, Floats, Places, Values, axis_kind, ticks_of
 from zonal.words import family_of
 
 MOST_FILES = 10_000
@@ -44,7 +44,7 @@ class Axis:
     """A column's values on a line from 0 to 65535, the same for all versions."""
 
     column: str
-    kind: Kind
+    kind: AxisKind
     even: bool
     """Whether values are placed by their rank among all bounds: texts, and numbers that would lie in one spot."""
     ticks: tuple[tuple[int, str], ...]
@@ -73,7 +73,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class DrawnQuery:
     """A query over the drawings."""
 
     text: str
@@ -94,7 +94,7 @@ class Picture:
 
     axes: tuple[Axis, ...]
     drawings: tuple[Drawing, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[DrawnQuery, ...]
 
 
 def picture_of(
@@ -308,12 +308,12 @@ def _question(
     indexes: Sequence[FileIndex],
     drawings: Sequence[Drawing],
     lines: Mapping[str, _Line],
-) -> Question:
+) -> DrawnQuery:
     """Ask all versions; `drawings` are those over which the files that are read are told one by one."""
     kept = [index.prune(bound).kept for index in indexes]
     sizes = [index.snapshot.files.sizes for index in indexes]
     boxes = {column: _boxes(ranges, lines[column]) for column, ranges in ranges_of(bound).items() if column in lines}
-    return Question(
+    return DrawnQuery(
         text=text,
         weight=weight,
         boxes=boxes,

@@ -153,7 +153,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Tally:
+class ReadTally:
     """What a worker read of one file, or of a part of it."""
 
     source: int

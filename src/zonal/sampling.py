@@ -20,7 +20,7 @@ from zonal.placing import Placement, Sample, Sizes, has_heavy_keys, plan_placeme
 from zonal.ranks import Ranks
 from zonal.rewrite import Scan, Source, Writing
 from zonal.rows import take_rows
-from zonal.worker.datafile import RowGroup
+from zonal.worker.datafile import RowGroupSize
 from zonal.worker.numbered import few_valued
 from zonal.worker.reader import Reader
 from zonal.worker.writer import sort_piece, trial_size
@@ -47,7 +47,7 @@ class _Pick:
 
     source: Source
     group: int
-    found: RowGroup
+    found: RowGroupSize
 
     @property
     def rows(self) -> int:
@@ -84,7 +84,7 @@ def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes
     return replace(placement, few_valued=trial.few_valued), sizes, writing
 
 
-def with_codec(writing: Writing, groups: Iterable[RowGroup]) -> Writing:
+def with_codec(writing: Writing, groups: Iterable[RowGroupSize]) -> Writing:
     """Decide the codec of new files by row groups of those that they replace, if nothing else decides it."""
     if writing.compression is not None:
         return writing

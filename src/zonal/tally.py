@@ -41,7 +41,7 @@ class Needed:
     """What bounds skipped, by column."""
 
 
-class Tally:
+class QueryCounter:
     """A snapshot's files, ready for many queries; all of them are told first."""
 
     def __init__(self, snapshot: Snapshot, bounds: Iterable[Bound]) -> None:

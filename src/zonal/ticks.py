@@ -15,7 +15,7 @@ from zonal.words import plain_type
 
 LAST_PLACE = 65_535
 
-Kind = Literal["number", "time", "date", "text"]
+AxisKind = Literal["number", "time", "date", "text"]
 Places = npt.NDArray[np.uint16]
 Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.generic]
@@ -40,7 +40,7 @@ _WIDE = Context(prec=100)
 """Enough digits for every decimal."""
 
 
-def axis_kind(kind: pa.DataType) -> Kind:
+def axis_kind(kind: pa.DataType) -> AxisKind:
     """Tell what a column's values are for people."""
     kind = plain_type(kind)
     if pa.types.is_date(kind):

@@ -14,7 +14,7 @@ from zonal.layout import Layout
 from zonal.picture import Picture
 from zonal.workload.query import Summary
 
-Kind = Literal["leave", "sizes", "linear", "zorder", "hilbert", "tree", "partition"]
+CandidateKind = Literal["leave", "sizes", "linear", "zorder", "hilbert", "tree", "partition"]
 """`leave`: nothing changes; `sizes`: the same order in files of the target size; `partition`: another partitioning and
 a curve inside of it, for information: zonal doesn't repartition in place."""
 
@@ -78,7 +78,7 @@ class Cost:
 class Candidate:
     """Something that could be done with the table."""
 
-    kind: Kind
+    kind: CandidateKind
     text: str
     """For people: `leave as it is`, `zorder(ts, payload_id)`, `tree(ts, user; 214 leaves)`."""
     layout: Layout | None

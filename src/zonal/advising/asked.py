@@ -25,7 +25,7 @@ LEAST_QUERIES = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class BoundQueries:
     """Queries that fit the table, with how much each of them matters."""
 
     queries: tuple[Query, ...]
@@ -38,17 +38,17 @@ class Asked:
     def __len__(self) -> int:
         return len(self.queries)
 
-    def some(self, numbers: Ints, parts: Shares | float = 1.0) -> "Asked":
+    def some(self, numbers: Ints, parts: Shares | float = 1.0) -> "BoundQueries":
         """Take some of them, or parts of their runs; the weights' sum is 1 again."""
         weights = self.weights[numbers] * parts
-        return Asked(
+        return BoundQueries(
             tuple(self.queries[number] for number in numbers),
             tuple(self.bounds[number] for number in numbers),
             weights / max(float(weights.sum()), 1e-300),
             self.runs[numbers] * parts,
         )
 
-    def heaviest(self, count: int) -> "Asked":
+    def heaviest(self, count: int) -> "BoundQueries":
         """Take those that matter most."""
         if len(self) <= count:
             return self
@@ -90,7 +90,7 @@ def chosen_queries(workload: Workload, seed: int, most: int = MOST_QUERIES) -> t
 
 def bind_queries(
     workload: Workload, runs: Shares, schema: pa.Schema, *, data: pa.Table | None, timezone: str, seed: int
-) -> tuple[Asked, Fit]:
+) -> tuple[BoundQueries, Fit]:
     """Bind the queries to the table's schema; parameters get values of `data`, where it is given.
 
     A query whose columns the table doesn't have is left out and counted: tables change, and logs are old.
@@ -111,7 +111,7 @@ def bind_queries(
         kept.append((number, bound))
     numbers = [number for number, _ in kept]
     weights = np.array([workload.queries[number].weight for number in numbers], np.float64)
-    asked = Asked(
+    asked = BoundQueries(
         tuple(workload.queries[number] for number in numbers),
         tuple(bound for _, bound in kept),
         weights / max(float(weights.sum()), 1e-300),
@@ -120,7 +120,7 @@ def bind_queries(
     return asked, Fit(tuple(dict.fromkeys(problems))[:5], len(problems), drawn)
 
 
-def halves(asked: Asked, seed: int) -> tuple[Ints, Ints]:
+def halves(asked: BoundQueries, seed: int) -> tuple[Ints, Ints]:
     """Part the queries into those to learn from and those to measure with: of each kind as many here as there.
 
     Queries are of one kind where they differ in their values alone. Those without a filter, from which nothing can be
@@ -152,7 +152,7 @@ def is_equality(leaf: Ranges | Nulls) -> bool:
     return isinstance(leaf, Ranges) and bool(leaf.intervals) and all(part.low == part.high for part in leaf.intervals)
 
 
-def filter_weights(asked: Asked) -> tuple[dict[str, float], dict[str, float]]:
+def filter_weights(asked: BoundQueries) -> tuple[dict[str, float], dict[str, float]]:
     """Return, for each filtered column, the weight of the queries that filter it, and that ask for single values."""
     filtered: dict[str, float] = {}
     equal: dict[str, float] = {}
@@ -171,7 +171,7 @@ def named_columns(bounds: Sequence[Bound]) -> list[str]:
     return list(dict.fromkeys(name for bound in bounds for name in columns_of(bound)))
 
 
-def opaque_filters(asked: Asked) -> dict[str, float]:
+def opaque_filters(asked: BoundQueries) -> dict[str, float]:
     """Return why filters can't be decided by bounds, each with the weight of its queries, heaviest first."""
     reasons: dict[str, float] = {}
     for bound, weight in zip(asked.bounds, asked.weights.tolist(), strict=True):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow.compute as pc
 
-from zonal.advising.advice import Candidate, Kind, Prices, Reads, Regression
+from zonal.advising.advice import Candidate, CandidateKind, Prices, Reads, Regression
 from zonal.advising.costs import cost_of, saved_bytes
 from zonal.advising.ground import Ground
 from zonal.advising.layouts import finalists
@@ -41,7 +41,7 @@ class Account:
 
     def candidate(
         self,
-        kind: Kind,
+        kind: CandidateKind,
         text: str,
         found: Prediction,
         *,
@@ -103,7 +103,7 @@ def all_candidates(account: Account, now: Reads) -> Iterator[Candidate]:
         yield found
     for layout in finalists(ground):
         again = "The layout that the table records, over all its files." if layout == ground.snapshot.layout else ""
-        kind: Kind = layout.kind  # type: ignore[assignment]
+        kind: CandidateKind = layout.kind  # type: ignore[assignment]
         yield account.candidate(
             kind,
             layout.short,

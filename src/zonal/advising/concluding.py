@@ -12,7 +12,7 @@ from zonal.advising.blooms import useful_blooms
 from zonal.advising.candidates import Account, all_candidates, ranked, reads_of
 from zonal.advising.deciding import decide, first_layout
 from zonal.advising.ground import Ground
-from zonal.advising.rules import Case, cautions
+from zonal.advising.rules import Evidence, cautions
 from zonal.advising.statistics import has_statistics
 from zonal.boxes import NULL
 from zonal.files import Snapshot
@@ -134,7 +134,7 @@ def conclude(ground: Ground, terms: Terms) -> Advice:
         best=decision.best,
         verdict=decision.verdict,
         blooms=useful_blooms(ground, layout, after, filtered),
-        warnings=cautions(Case(ground, terms.summary, filtered, likely, terms.hide)),
+        warnings=cautions(Evidence(ground, terms.summary, filtered, likely, terms.hide)),
         seed=ground.seed,
     )
 

@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from zonal.advising.advice import Cost, Prices
-from zonal.advising.asked import Asked
+from zonal.advising.asked import BoundQueries
 from zonal.simulate.trial import Shares
 
 _TERABYTE, _GIGABYTE, _HOUR, _MONTH = 1e12, 1e9, 3600.0, 30.0
 
 
-def saved_bytes(asked: Asked, before: Shares, after: Shares, *, table_bytes: int, per_day: float) -> float:
+def saved_bytes(asked: BoundQueries, before: Shares, after: Shares, *, table_bytes: int, per_day: float) -> float:
     """Return how many bytes fewer the queries read in a day.
 
     Where the log tells what a query reads, that shrinks in proportion to its share of the table: queries read some of

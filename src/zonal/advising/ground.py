@@ -5,14 +5,14 @@ from functools import cached_property
 
 import numpy as np
 
-from zonal.advising.asked import Asked, Fit
+from zonal.advising.asked import BoundQueries, Fit
 from zonal.boxes import boxes_of
 from zonal.files import Ints, Snapshot
 from zonal.layout import DEFAULT_ROW_GROUP_ROWS, Layout
 from zonal.predicates.bound import Bound
 from zonal.simulate.predicting import Prediction, predict
 from zonal.simulate.standing import Standing
-from zonal.simulate.trial import Rows, Shares, Trial
+from zonal.simulate.trial import SampledRows, Shares, Trial
 
 _SCREEN_ROWS, _SCREEN_FILES, _SCREEN_QUERIES = 12_000, 250, 250
 
@@ -22,7 +22,7 @@ class Ground:
     """A table and its queries, ready for any number of candidates."""
 
     snapshot: Snapshot
-    asked: Asked
+    asked: BoundQueries
     decided: tuple[Bound, ...]
     """What files can decide of the queries; trees are learned from all of them, predictions rest on this."""
     fit: Fit
@@ -57,7 +57,7 @@ class Ground:
         return len(self.sample.partition_rows) >= len(np.unique(self.snapshot.files.partition))
 
     @cached_property
-    def measured(self) -> Asked:
+    def measured(self) -> BoundQueries:
         """The queries that are held out."""
         return self._half(self.held)
 
@@ -80,7 +80,7 @@ class Ground:
         if rows <= _SCREEN_ROWS:
             return trial
         some = np.sort(np.random.default_rng(self.seed).choice(rows, _SCREEN_ROWS, replace=False))
-        fewer = Rows(trial.rows.data.take(some), trial.rows.partition[some])
+        fewer = SampledRows(trial.rows.data.take(some), trial.rows.partition[some])
         return replace(trial, rows=fewer, coded=trial.coded.some(some))
 
     def _with(self, queries: Ints) -> Trial:
@@ -92,7 +92,7 @@ class Ground:
             in_partition=None if known is None else known[:, queries],
         )
 
-    def _half(self, queries: Ints) -> Asked:
+    def _half(self, queries: Ints) -> BoundQueries:
         """Take queries of one half; those that are in both have half of their runs here."""
         both = np.isin(queries, self.learn) & np.isin(queries, self.held)
         return self.asked.some(queries, np.where(both, 0.5, 1.0))

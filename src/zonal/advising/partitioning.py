@@ -10,7 +10,7 @@ from zonal.advising.ground import Ground
 from zonal.columns import find, leaf
 from zonal.files import Ints
 from zonal.layout import Layout
-from zonal.simulate.trial import Rows, Trial
+from zonal.simulate.trial import SampledRows, Trial
 
 MOST_PARTITIONS = 1000
 _TRIED = 3
@@ -75,4 +75,4 @@ def _in_parts(trial: Trial, number: Ints, rows: int) -> Trial:
     weight = np.bincount(number, trial.row_weights)
     share = weight / max(float(weight.sum()), 1e-300)
     held = {part: max(1, round(rows * of_all)) for part, of_all in enumerate(share.tolist())}
-    return replace(trial, rows=Rows(trial.rows.data, number), partition_rows=held, in_partition=None)
+    return replace(trial, rows=SampledRows(trial.rows.data, number), partition_rows=held, in_partition=None)

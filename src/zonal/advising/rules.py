@@ -40,7 +40,7 @@ _LEAST_ROWS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Evidence:
     """What the rules look at."""
 
     ground: Ground
@@ -60,7 +60,7 @@ class Case:
         return [each for each in self.filtered if each.weight >= MATTERS or each.column in self.layout_columns]
 
 
-def cautions(case: Case) -> tuple[Caution, ...]:
+def cautions(case: Evidence) -> tuple[Caution, ...]:
     """Apply all rules, those of the workload first."""
     return tuple(caution for rule in RULES for caution in rule(case))
 
@@ -68,7 +68,7 @@ def cautions(case: Case) -> tuple[Caution, ...]:
 # --- the workload ----------------------------------------------------------------------------------------------------
 
 
-def _few_queries(case: Case) -> Iterator[Caution]:
+def _few_queries(case: Evidence) -> Iterator[Caution]:
     if (count := len(case.ground.asked)) < LEAST_QUERIES:
         yield Caution(
             "few-queries",
@@ -77,7 +77,7 @@ def _few_queries(case: Case) -> Iterator[Caution]:
         )
 
 
-def _full_scans(case: Case) -> Iterator[Caution]:
+def _full_scans(case: Evidence) -> Iterator[Caution]:
     share = full_scan_share(case.ground)
     if share >= MANY_FULL_SCANS:
         yield Caution(
@@ -96,7 +96,7 @@ def full_scan_share(ground: Ground) -> float:
     return float(ground.sample.weights @ full)
 
 
-def _opaque(case: Case) -> Iterator[Caution]:
+def _opaque(case: Evidence) -> Iterator[Caution]:
     found = opaque_filters(case.ground.asked)
     weight = max(found.values(), default=0.0)
     if weight >= MANY_FULL_SCANS / 5:
@@ -110,7 +110,7 @@ def _opaque(case: Case) -> Iterator[Caution]:
         )
 
 
-def _may_be_nan(case: Case) -> Iterator[Caution]:
+def _may_be_nan(case: Evidence) -> Iterator[Caution]:
     weights: dict[str, float] = {}
     for bound, weight in zip(case.ground.decided, case.ground.asked.weights.tolist(), strict=True):
         for name in {
@@ -127,7 +127,7 @@ def _may_be_nan(case: Case) -> Iterator[Caution]:
             )
 
 
-def _parameters(case: Case) -> Iterator[Caution]:
+def _parameters(case: Evidence) -> Iterator[Caution]:
     if drawn := case.ground.fit.drawn:
         yield Caution(
             "parameters",
@@ -136,7 +136,7 @@ def _parameters(case: Case) -> Iterator[Caution]:
         )
 
 
-def _unknown_columns(case: Case) -> Iterator[Caution]:
+def _unknown_columns(case: Evidence) -> Iterator[Caution]:
     fit = case.ground.fit
     if case.summary.strange:
         names = ", ".join(map(quoted, case.summary.strangers))
@@ -154,7 +154,7 @@ def _unknown_columns(case: Case) -> Iterator[Caution]:
         )
 
 
-def _unparsable(case: Case) -> Iterator[Caution]:
+def _unparsable(case: Evidence) -> Iterator[Caution]:
     summary = case.summary
     if summary.unparsable > 0.1 * max(summary.statements, 1):
         yield Caution(
@@ -167,7 +167,7 @@ def _unparsable(case: Case) -> Iterator[Caution]:
 # --- the columns -----------------------------------------------------------------------------------------------------
 
 
-def _low_cardinality(case: Case) -> Iterator[Caution]:
+def _low_cardinality(case: Evidence) -> Iterator[Caution]:
     for each in case.heavy():
         if each.distinct is not None and each.distinct_is_all and each.distinct < FEW_VALUES and not each.partitions:
             yield Caution(
@@ -178,7 +178,7 @@ def _low_cardinality(case: Case) -> Iterator[Caution]:
             )
 
 
-def _unique(case: Case) -> Iterator[Caution]:
+def _unique(case: Evidence) -> Iterator[Caution]:
     for each in case.heavy():
         codes = _codes(case, each.column)
         known = 0 if codes is None else int((codes != NULL).sum())
@@ -193,7 +193,7 @@ def _unique(case: Case) -> Iterator[Caution]:
             )
 
 
-def _skew(case: Case) -> Iterator[Caution]:
+def _skew(case: Evidence) -> Iterator[Caution]:
     weights = case.ground.sample.row_weights
     for each in case.heavy():
         codes = _codes(case, each.column)
@@ -213,7 +213,7 @@ def _skew(case: Case) -> Iterator[Caution]:
             )
 
 
-def _value(case: Case, column: str, code: int) -> str:
+def _value(case: Evidence, column: str, code: int) -> str:
     if case.hide:
         return "One value"
     data = case.ground.sample.rows.data
@@ -222,7 +222,7 @@ def _value(case: Case, column: str, code: int) -> str:
     return f"The value {quoted(str(leaf(data, find(data.schema, column))[at].as_py()), limit=40)}"
 
 
-def _many_columns(case: Case) -> Iterator[Caution]:
+def _many_columns(case: Evidence) -> Iterator[Caution]:
     heavy = [each.column for each in case.filtered if each.weight >= MATTERS and not each.partitions]
     if len(heavy) > ADVISED_COLUMNS:
         named = ", ".join(map(quoted, heavy[:8]))
@@ -233,7 +233,7 @@ def _many_columns(case: Case) -> Iterator[Caution]:
         )
 
 
-def _dominant(case: Case) -> Iterator[Caution]:
+def _dominant(case: Evidence) -> Iterator[Caution]:
     free = [each for each in case.filtered if not each.partitions]
     others = max((each.weight for each in free[1:]), default=0.0)
     if free and free[0].weight >= DOMINANT and others < BESIDES:
@@ -246,7 +246,7 @@ def _dominant(case: Case) -> Iterator[Caution]:
         )
 
 
-def _no_statistics(case: Case) -> Iterator[Caution]:
+def _no_statistics(case: Evidence) -> Iterator[Caution]:
     for each in case.heavy():
         if not each.has_statistics and not each.partitions:
             yield Caution(
@@ -257,7 +257,7 @@ def _no_statistics(case: Case) -> Iterator[Caution]:
             )
 
 
-def _correlated(case: Case) -> Iterator[Caution]:
+def _correlated(case: Evidence) -> Iterator[Caution]:
     partition = case.ground.sample.rows.partition
     if not case.ground.snapshot.partitioning or len(np.unique(partition)) < 2:
         return
@@ -288,7 +288,7 @@ def _explained(codes: Codes, partition: Ints) -> float:
     return float(rows @ (means - values.mean()) ** 2) / total
 
 
-def _codes(case: Case, column: str) -> Codes | None:
+def _codes(case: Evidence, column: str) -> Codes | None:
     coded = case.ground.sample.coded
     return coded.codes[:, coded.columns.index(column)] if column in coded.columns else None
 
@@ -296,7 +296,7 @@ def _codes(case: Case, column: str) -> Codes | None:
 # --- the table -------------------------------------------------------------------------------------------------------
 
 
-def _small_table(case: Case) -> Iterator[Caution]:
+def _small_table(case: Evidence) -> Iterator[Caution]:
     size, target = case.ground.bytes, case.ground.target_file_bytes
     files = max(1, round(size / target))
     if files < FEW_FILES:
@@ -308,7 +308,7 @@ def _small_table(case: Case) -> Iterator[Caution]:
         )
 
 
-def _small_files(case: Case) -> Iterator[Caution]:
+def _small_files(case: Evidence) -> Iterator[Caution]:
     sizes = case.ground.snapshot.files.sizes
     needed = max(1, round(case.ground.bytes / case.ground.target_file_bytes))
     if len(sizes) > 10 * needed and len(sizes) > FEW_FILES:
@@ -319,7 +319,7 @@ def _small_files(case: Case) -> Iterator[Caution]:
         )
 
 
-def _extrapolated(case: Case) -> Iterator[Caution]:
+def _extrapolated(case: Evidence) -> Iterator[Caution]:
     if case.best.extrapolated:
         yield Caution(
             "extrapolated",
@@ -329,12 +329,12 @@ def _extrapolated(case: Case) -> Iterator[Caution]:
         )
 
 
-def _blocked(case: Case) -> Iterator[Caution]:
+def _blocked(case: Evidence) -> Iterator[Caution]:
     for reason in case.ground.snapshot.blockers[:3]:
         yield Caution("blocked", f"zonal can't rewrite this table in place: {reason} A copy (--into) can be clustered.")
 
 
-Rule = Callable[[Case], Iterator[Caution]]
+Rule = Callable[[Evidence], Iterator[Caution]]
 RULES: tuple[Rule, ...] = (
     _few_queries,
     _full_scans,

@@ -7,17 +7,8 @@ from datetime import datetime
 import numpy as np
 import pyarrow.compute as pc
 
-from zonal.advising.asked import Asked, filter_weights
-from zonal.auditing.audit import (
-    Alert,
-    Audit,
-    Before,
-    ColumnAudit,
-    FileAudit,
-    Fresh,
-    PartitionAudit,
-    QueryAudit,
-)
+from zonal.advising.asked import BoundQueries, filter_weights
+from zonal.auditing.audit import Alert, Audit, Before, ColumnAudit, FileAudit, Fresh, PartitionAudit, QueryAudit
 from zonal.auditing.authors import writer_of
 from zonal.auditing.commits import Commits
 from zonal.auditing.profit import hindrance_of, is_hopeless
@@ -76,14 +67,14 @@ def standing_of(replayed: Replay, snapshot: Snapshot, weights: Shares) -> Standi
     )
 
 
-def ratio_of(replayed: Replay, asked: Asked) -> float | None:
+def ratio_of(replayed: Replay, asked: BoundQueries) -> float | None:
     """Return the files read, of those in partitions that might match, over the queries that a layout could help."""
     return _ratio(replayed.files, replayed.partition_files, _helpable(asked))
 
 
 def findings(
     snapshot: Snapshot,
-    asked: Asked,
+    asked: BoundQueries,
     replayed: Replay,
     seen: Seen,
     told: Circumstances,
@@ -161,7 +152,7 @@ def asked_text(predicate: Predicate, *, hide: bool = False) -> str:
     return describe(predicate, hide=hide)
 
 
-def _helpable(asked: Asked) -> Shares:
+def _helpable(asked: BoundQueries) -> Shares:
     """Return the weights of the queries that some layout could help, and 0 for others."""
     hopeless = np.array([is_hopeless(bound) for bound in asked.bounds], np.bool_)
     return np.where(hopeless, 0.0, asked.weights)
@@ -187,7 +178,7 @@ def _before(earlier: Earlier, now: Shares, weights: Shares) -> Before:
 
 
 def _queries(
-    snapshot: Snapshot, asked: Asked, replayed: Replay, seen: Seen, earlier: Earlier | None, *, hide: bool
+    snapshot: Snapshot, asked: BoundQueries, replayed: Replay, seen: Seen, earlier: Earlier | None, *, hide: bool
 ) -> tuple[QueryAudit, ...]:
     count, total = max(len(snapshot.files), 1), max(int(snapshot.files.sizes.sum()), 1)
     found = []
@@ -224,7 +215,7 @@ def _at(shares: Shares | None, number: int) -> float | None:
     return None if shares is None else float(shares[number])
 
 
-def _columns(snapshot: Snapshot, asked: Asked, replayed: Replay) -> tuple[ColumnAudit, ...]:
+def _columns(snapshot: Snapshot, asked: BoundQueries, replayed: Replay) -> tuple[ColumnAudit, ...]:
     """Say what each column skips, partition values first; columns that are filtered and skip nothing come last."""
     filtered = filter_weights(asked)[0]
     named, weights = _labels(asked)
@@ -247,7 +238,7 @@ def _columns(snapshot: Snapshot, asked: Asked, replayed: Replay) -> tuple[Column
     return tuple(sorted(found, key=lambda column: (not column.partitions, -column.skipped_bytes)))
 
 
-def _labels(asked: Asked) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
+def _labels(asked: BoundQueries) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
     """Return what skipping parts of queries are called, with their columns, and the weight of queries with them."""
     columns: dict[str, tuple[str, ...]] = {}
     weights: dict[str, float] = {}

@@ -11,7 +11,7 @@ from zonal.line import Floats64
 from zonal.predicates.bound import Bound
 from zonal.simulate.trial import Shares
 from zonal.skipping import Mask
-from zonal.tally import Needed, Tally
+from zonal.tally import Needed, QueryCounter
 
 _MOST_FILES = 5_000
 """Files of a query of which excess is computed; of more, for every so many files once."""
@@ -51,7 +51,7 @@ def replay(snapshot: Snapshot, bounds: Sequence[Bound], weights: Shares, *, exce
 
     Counts are those of `FileIndex.prune`. Without `excess`, what is read for nothing stays 0.
     """
-    files, tally = snapshot.files, Tally(snapshot, bounds)
+    files, tally = snapshot.files, QueryCounter(snapshot, bounds)
     chances = Chances(snapshot, tally.index) if excess else None
     sums = _Sums.of(files, len(bounds))
     for query, (bound, weight) in enumerate(zip(bounds, weights.tolist(), strict=True)):

@@ -14,8 +14,8 @@ from zonal.cli.options import (
     LogNames,
     LogTimezone,
     LogViews,
-    Output,
     OutputAs,
+    OutputFormat,
     ReportTo,
     Storage,
     TableName,
@@ -54,7 +54,7 @@ def advise(
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     catalog: Catalog = None,
     storage_option: Storage = None,
-    output: OutputAs = Output.text,
+    output: OutputAs = OutputFormat.text,
     report: ReportTo = None,
 ) -> None:
     """Say which layout lets the queries of a log read least, what it costs, and whether it is worth it."""
@@ -77,7 +77,7 @@ def advise(
         )  # fmt: skip
     given = Given(table, logs, tuple(view or ()), catalog, tuple(options))
     with printing():
-        typer.echo(to_json(advice)) if output is Output.json else print_advice(Console(), advice, given)
+        typer.echo(to_json(advice)) if output is OutputFormat.json else print_advice(Console(), advice, given)
     if report is not None:
         write_report(report, advice_page(advice, given))
     if advice.verdict == "unknown":

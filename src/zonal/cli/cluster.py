@@ -16,8 +16,8 @@ from zonal.cli.options import (
     LogTimezone,
     LogViews,
     NoDatabase,
-    Output,
     OutputAs,
+    OutputFormat,
     ReportTo,
     Storage,
     TableName,
@@ -108,7 +108,7 @@ def cluster(
     storage_option: Storage = None,
     database: DatabaseUrl = None,
     no_database: NoDatabase = False,
-    output: OutputAs = Output.text,
+    output: OutputAs = OutputFormat.text,
     report: ReportTo = None,
 ) -> None:
     """Rewrite a table on Spark so that queries skip most of its files, and commit the new files atomically."""
@@ -135,9 +135,9 @@ def cluster(
         if report is not None:
             raise ZonalError("--report draws the files that a rewrite made: leave it out, or --dry-run.")
         plan = plan_clustering(table, **options)
-        typer.echo(to_json(without_cuts(plan) if hide_literals else plan)) if output is Output.json else print_plan(
-            Console(), plan
-        )
+        typer.echo(
+            to_json(without_cuts(plan) if hide_literals else plan)
+        ) if output is OutputFormat.json else print_plan(Console(), plan)
         return
     with history(database, none=no_database) as kept, stoppable(), rewrite_bar() as progress:
         done = rewrite(
@@ -148,7 +148,7 @@ def cluster(
     with printing():
         typer.echo(
             to_json(without_cuts(done) if hide_literals else done)
-        ) if output is Output.json else print_clustering(Console(), done)
+        ) if output is OutputFormat.json else print_clustering(Console(), done)
     if report is not None:  # a page that can't be written must not hide what was committed
         from zonal.report.pages import clustering_page  # noqa: PLC0415
 

@@ -39,10 +39,10 @@ def demo(
 ) -> None:
     """Tell the story of a table, measured: as it arrives, clustered, spoiled by another tool, caught, and repaired."""
     from zonal.demo.showing import run  # noqa: PLC0415 - `zonal --help` stays fast
-    from zonal.demo.story import Request  # noqa: PLC0415
+    from zonal.demo.story import DemoRequest  # noqa: PLC0415
 
     check_report(report)
     columns = names_in(by)
     chosen = table_format or ("both" if data is None else "delta")
     formats = ("delta", "iceberg") if chosen == "both" else (chosen,)
-    run(Console(), Request(rows, files, formats, data, None if columns is None else tuple(columns), into, report))
+    run(Console(), DemoRequest(rows, files, formats, data, None if columns is None else tuple(columns), into, report))

@@ -10,8 +10,8 @@ from rich.console import Console
 from zonal.cli.options import (
     Catalog,
     Dialect,
-    Output,
     OutputAs,
+    OutputFormat,
     ReportTo,
     Storage,
     TableName,
@@ -33,7 +33,7 @@ def show(
     ] = None,
     catalog: Catalog = None,
     storage_option: Storage = None,
-    output: OutputAs = Output.text,
+    output: OutputAs = OutputFormat.text,
     report: ReportTo = None,
 ) -> None:
     """Show the health of a table's layout: files, sizes, and how well each column skips."""
@@ -46,7 +46,7 @@ def show(
         source = opened(table, catalog, storage_option)
         health = measure(source, columns=names_in(columns), picture=report is not None, progress=step)
     with printing():
-        if output is Output.json:
+        if output is OutputFormat.json:
             typer.echo(to_json(health))
         else:
             print_health(Console(), health)
@@ -76,7 +76,7 @@ def explain(
     bloom: Annotated[bool, typer.Option("--bloom", help="Ask Bloom filters, too.")] = False,
     catalog: Catalog = None,
     storage_option: Storage = None,
-    output: OutputAs = Output.text,
+    output: OutputAs = OutputFormat.text,
     report: ReportTo = None,
 ) -> None:  # fmt: skip
     """Tell which partitions, files, row groups and pages a query reads, and what skipped the rest."""
@@ -92,7 +92,7 @@ def explain(
             picture=report is not None, progress=step,
         )  # fmt: skip
     with printing():
-        if output is Output.json:
+        if output is OutputFormat.json:
             typer.echo(to_json(found))
         else:
             print_explanation(Console(), found, files=files)

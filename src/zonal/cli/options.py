@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zonal.tables.table import Table
 
 
-class Output(str, Enum):
+class OutputFormat(str, Enum):
     """What results are printed as."""
 
     text = "text"
@@ -42,7 +42,7 @@ Storage = Annotated[
         "--storage-option", metavar="KEY=VALUE", help="Option of the storage; may be repeated.", show_default=False
     ),
 ]
-OutputAs = Annotated[Output, typer.Option("--output", help="What to print.")]
+OutputAs = Annotated[OutputFormat, typer.Option("--output", help="What to print.")]
 ReportTo = Annotated[
     Path | None, typer.Option("--report", metavar="FILE.html", help="Write a page, too.", show_default=False)
 ]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.columns import find, leaf
-from zonal.demo.querylog import Kind
+from zonal.demo.querylog import QueryKind
 from zonal.errors import ZonalError, quoted
 from zonal.files import Snapshot
 from zonal.predicates.bind import bind
@@ -33,28 +33,30 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Reads:
+class QuestionReads:
     """What a question's conditions read on average: files, and the share of the table's bytes."""
 
     files: float
     share: float
 
 
-def compare(before: Snapshot, after: Snapshot, questions: Sequence[Question]) -> tuple[list[Reads], list[Reads]]:
+def compare(
+    before: Snapshot, after: Snapshot, questions: Sequence[Question]
+) -> tuple[list[QuestionReads], list[QuestionReads]]:
     """Tell what each question reads in both: the files whose bounds might hold a matching row, as for `explain`."""
     bound = [[bind(condition, after.schema) for condition in question.conditions] for question in questions]
     then, now = ([_reads(FileIndex(snapshot), each) for each in bound] for snapshot in (before, after))
     return then, now
 
 
-def _reads(index: FileIndex, asked: Sequence[Bound]) -> Reads:
+def _reads(index: FileIndex, asked: Sequence[Bound]) -> QuestionReads:
     sizes = index.snapshot.files.sizes
     kept = [index.prune(condition).kept for condition in asked]
     share = np.mean([sizes[mask].sum() for mask in kept]) / sizes.sum()
-    return Reads(float(np.mean([mask.sum() for mask in kept])), float(share))
+    return QuestionReads(float(np.mean([mask.sum() for mask in kept])), float(share))
 
 
-def logged(kinds: Sequence[Kind]) -> list[Question]:
+def logged(kinds: Sequence[QueryKind]) -> list[Question]:
     """Ask what a log asks, a question a kind."""
     return [Question(kind.text, tuple(map(parse_where, kind.conditions))) for kind in kinds]
 

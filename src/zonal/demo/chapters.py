@@ -5,7 +5,7 @@ from pathlib import Path
 
 from zonal.advising.advice import Advice
 from zonal.auditing.audit import Audit
-from zonal.demo.asking import Question, Reads
+from zonal.demo.asking import Question, QuestionReads
 from zonal.verbs.cluster import Clustering
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import TableHealth
@@ -27,7 +27,7 @@ class Advised:
 
 
 @dataclass(frozen=True)
-class Clustered:
+class Rewritten:
     """A rewrite on Spark: `cluster`."""
 
     clustering: Clustering
@@ -40,8 +40,8 @@ class Compared:
     """What questions read before and after: `explain`."""
 
     questions: tuple[Question, ...]
-    before: tuple[Reads, ...]
-    after: tuple[Reads, ...]
+    before: tuple[QuestionReads, ...]
+    after: tuple[QuestionReads, ...]
     explained: tuple[Explanation, Explanation] | None
     """One query before and after, where there is one as SQL."""
 
@@ -82,7 +82,7 @@ class Left:
     """The end of the story of a table that is best left as it is."""
 
 
-Chapter = Arrived | Advised | Clustered | Compared | Audited | Compacted | Left
+Chapter = Arrived | Advised | Rewritten | Compared | Audited | Compacted | Left
 
 
 @dataclass(frozen=True)

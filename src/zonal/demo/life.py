@@ -11,7 +11,7 @@ import pyarrow as pa
 from zonal.advising.advice import Advice
 from zonal.auditing.audit import Audit
 from zonal.demo.asking import Question, compare
-from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Clustered, Compacted, Compared, Left
+from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Compacted, Compared, Left, Rewritten
 from zonal.demo.making import WRITERS
 from zonal.demo.telemetry import CONDITIONS, KEYS
 from zonal.files import Snapshot
@@ -117,7 +117,7 @@ class _Life:
         else:
             done = rewrite(layout=AUTO, queries=scene.queries, target_file_size=self.size)
         self.table = self.table.newest()
-        self.told(Clustered(done, again))
+        self.told(Rewritten(done, again))
         if not again:
             self._compare(before, explained)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from zonal.auditing.audit import Audit
-from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Clustered, Compacted, Compared, Left
+from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Compacted, Compared, Left, Rewritten
 from zonal.report.audit import verdict
 from zonal.report.sparkline import sparkline
 from zonal.report.text import layout_text, print_line
@@ -17,7 +17,7 @@ from zonal.verbs.show import TableHealth
 
 _MOST_OTHERS = 3
 
-Line = tuple[str, str]
+StyledLine = tuple[str, str]
 """A text and its style."""
 
 
@@ -36,9 +36,9 @@ def heading_of(chapter: Chapter) -> str:
             return "show: the table as its rows arrived"
         case Advised():
             return "advise: what to do, by a log of queries"
-        case Clustered(again=True):
+        case Rewritten(again=True):
             return "cluster again: in the layout that the table remembers"
-        case Clustered():
+        case Rewritten():
             return "cluster: rewritten on Spark"
         case Compared():
             return "explain: what queries read, before → now"
@@ -50,14 +50,14 @@ def heading_of(chapter: Chapter) -> str:
             return "the end"
 
 
-def lines_of(chapter: Chapter) -> Iterator[Line]:
+def lines_of(chapter: Chapter) -> Iterator[StyledLine]:
     """Say what a chapter found; only its verdict has a color."""
     match chapter:
         case Arrived():
             yield from _plain(_arrived(chapter.health))
         case Advised():
             yield from _plain(_advised(chapter))
-        case Clustered():
+        case Rewritten():
             yield from _plain(_clustered(chapter.clustering))
         case Compared():
             yield from _plain(_compared(chapter))
@@ -71,7 +71,7 @@ def lines_of(chapter: Chapter) -> Iterator[Line]:
             yield "Leaving it as it is, the story ends here: more --rows and --files give queries more to skip.", ""
 
 
-def _plain(texts: Iterator[str]) -> Iterator[Line]:
+def _plain(texts: Iterator[str]) -> Iterator[StyledLine]:
     for text in texts:
         yield text, ""
 

@@ -12,7 +12,7 @@ NAME = "telemetry"
 
 
 @dataclass(frozen=True)
-class Kind:
+class QueryKind:
     """Queries of one kind: a text for all of them, and the condition and the statement of each."""
 
     text: str
@@ -20,7 +20,7 @@ class Kind:
     statements: tuple[str, ...]
 
 
-def kinds(seed: int = 11) -> tuple[Kind, ...]:
+def kinds(seed: int = 11) -> tuple[QueryKind, ...]:
     """Make the queries, the same ones every time; the first of each kind is one of `CONDITIONS`, where there is one.
 
     >>> [len(kind.statements) for kind in kinds()]
@@ -51,16 +51,16 @@ def kinds(seed: int = 11) -> tuple[Kind, ...]:
     )
 
 
-def log_text(kinds: tuple[Kind, ...], seed: int = 11) -> str:
+def log_text(kinds: tuple[QueryKind, ...], seed: int = 11) -> str:
     """Write the statements as a file of SQL, in no order, as people come."""
     statements = [statement for kind in kinds for statement in kind.statements]
     order = np.random.default_rng(seed).permutation(len(statements))
     return "".join(f"{statements[place]};\n" for place in order)
 
 
-def _kind(text: str, statement: str, conditions: list[str]) -> Kind:
+def _kind(text: str, statement: str, conditions: list[str]) -> QueryKind:
     written = tuple(statement.format(name=NAME, condition=condition) for condition in conditions)
-    return Kind(text, tuple(conditions), written)
+    return QueryKind(text, tuple(conditions), written)
 
 
 def _made(count: int, condition: Callable[[], str]) -> list[str]:

@@ -12,13 +12,13 @@ from zonal.demo.chapters import Arrived, Chapter, Outcome
 from zonal.demo.making import CATALOG, IDENTIFIER, catalog_uri
 from zonal.demo.printing import print_chapter
 from zonal.demo.querylog import NAME
-from zonal.demo.story import LOG, Request, history_url, tell
+from zonal.demo.story import LOG, DemoRequest, history_url, tell
 from zonal.demo.telemetry import CONDITIONS
 from zonal.report.text import print_line
 from zonal.verbs.rewriting import Runner
 
 
-def run(console: Console, request: Request, *, runner: Runner | None = None) -> list[Outcome]:
+def run(console: Console, request: DemoRequest, *, runner: Runner | None = None) -> list[Outcome]:
     """Run the demonstration and print each chapter as soon as it is over."""
     steps = Progress(
         SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
@@ -48,7 +48,7 @@ def run(console: Console, request: Request, *, runner: Runner | None = None) -> 
     return outcomes
 
 
-def _commands(request: Request, into: Path, outcome: Outcome) -> Iterator[str]:
+def _commands(request: DemoRequest, into: Path, outcome: Outcome) -> Iterator[str]:
     folder, arrived = into / outcome.format, _version(outcome.chapters)
     if outcome.format == "delta":
         now, then, rest = str(folder), f"delta:{folder}@{arrived}", ""

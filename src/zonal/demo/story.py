@@ -31,7 +31,7 @@ Told = Callable[[str, Chapter], None]
 
 
 @dataclass(frozen=True)
-class Request:
+class DemoRequest:
     """What to demonstrate."""
 
     rows: int
@@ -47,7 +47,7 @@ class Request:
     """Where to write the page; by default into that folder, or a new file among the system's temporary ones."""
 
 
-def tell(request: Request, told: Told, report: Report, *, runner: Runner | None = None) -> list[Outcome]:
+def tell(request: DemoRequest, told: Told, report: Report, *, runner: Runner | None = None) -> list[Outcome]:
     """Run the demonstration and return each table's story; `runner` runs the rewrites elsewhere than on Spark.
 
     Whatever goes wrong, nothing is left behind; without `into` nothing but the pages is left in any case.
@@ -76,7 +76,7 @@ def history_url(folder: Path) -> str:
     return f"sqlite:///{folder / HISTORY}"
 
 
-def _check(request: Request) -> None:
+def _check(request: DemoRequest) -> None:
     if request.data is not None and request.by is None:
         raise ZonalError("Say which columns of your data to cluster by, as in --by ts,payload_id.")
     if request.data is not None and request.formats != ("delta",):
@@ -90,7 +90,7 @@ def _check(request: Request) -> None:
         bind(telemetry(1).schema, request.by)
 
 
-def _own(request: Request, report: Report) -> pa.Table | None:
+def _own(request: DemoRequest, report: Report) -> pa.Table | None:
     """Read the user's own data; columns without values are refused before anything starts."""
     if request.data is None or request.by is None:
         return None
@@ -100,7 +100,7 @@ def _own(request: Request, report: Report) -> pa.Table | None:
     return rows
 
 
-def _scene(request: Request, rows: pa.Table, folder: Path, runner: Runner, report: Report) -> Scene:
+def _scene(request: DemoRequest, rows: pa.Table, folder: Path, runner: Runner, report: Report) -> Scene:
     """Decide what is asked: a log of SQL, or look-ups in the columns that were given."""
     database = history_url(folder)
     if request.by is not None:
@@ -112,7 +112,7 @@ def _scene(request: Request, rows: pa.Table, folder: Path, runner: Runner, repor
     return Scene(rows, request.files, None, tuple(logged(made)), logs, database, runner, report)
 
 
-def _write_pages(request: Request, pages: Mapping[str, str]) -> dict[str, Path]:
+def _write_pages(request: DemoRequest, pages: Mapping[str, str]) -> dict[str, Path]:
     """Write a page a table; all of them, or none."""
     written: dict[str, Path] = {}
     try:
@@ -127,7 +127,7 @@ def _write_pages(request: Request, pages: Mapping[str, str]) -> dict[str, Path]:
     return written
 
 
-def _page_path(request: Request, form: str) -> Path:
+def _page_path(request: DemoRequest, form: str) -> Path:
     """Return where a table's page goes; the pages of several tables have their formats in their names."""
     path = request.page or (request.into / PAGE if request.into is not None else None)
     if path is None:

@@ -21,7 +21,7 @@ Numbers = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class TrainingQueries:
     """Queries that leave something unread, as unions of boxes over the columns that they filter."""
 
     columns: tuple[int, ...]
@@ -54,7 +54,7 @@ class Asked:
 
 def asked_of(
     coded: Coded, boxes: Boxes, weights: npt.NDArray[np.float64], synthetic: float, rng: np.random.Generator
-) -> Asked:
+) -> TrainingQueries:
     """Take the queries that filter anything, bounded in number, and blend in synthetic ones."""
     filtering = np.unique(boxes.query)
     everything = np.unique(boxes.query[(boxes.null == ANY).all(axis=1)])
@@ -67,7 +67,7 @@ def asked_of(
     importance = np.array([weight[np.unique(query[null[:, column] != ANY])].sum() for column in range(null.shape[1])])
     columns = [int(column) for column in np.argsort(-importance, kind="stable") if importance[column] > 0]
     columns = columns[:MAX_ASKED_COLUMNS]
-    asked = Asked(tuple(columns), low[:, columns], high[:, columns], null[:, columns], query, weight)
+    asked = TrainingQueries(tuple(columns), low[:, columns], high[:, columns], null[:, columns], query, weight)
     return _blended(coded, asked, synthetic, rng) if len(queries) and synthetic > 0 and len(coded) else asked
 
 
@@ -104,7 +104,7 @@ def _bounded(
     return queries, weight / max(weight.sum(), 1e-300)
 
 
-def _blended(coded: Coded, asked: Asked, share: float, rng: np.random.Generator) -> Asked:
+def _blended(coded: Coded, asked: TrainingQueries, share: float, rng: np.random.Generator) -> TrainingQueries:
     """Add queries of the same shapes at random places: as wide as the real ones, in shares of the rows."""
     source = rng.choice(len(asked.weight), SYNTHETIC, p=asked.weight)
     first = np.searchsorted(asked.query, source)
@@ -119,7 +119,7 @@ def _blended(coded: Coded, asked: Asked, share: float, rng: np.random.Generator)
             low[moved, number], high[moved, number] = _moved(codes, low[moved, number], high[moved, number], rng)
     extra = share / (1 - share) if share < 1 else 1e6
     weight = np.concatenate([asked.weight, np.full(SYNTHETIC, extra / SYNTHETIC)])
-    return Asked(
+    return TrainingQueries(
         asked.columns,
         np.concatenate([asked.low, low]),
         np.concatenate([asked.high, high]),

@@ -17,7 +17,7 @@ import pyarrow as pa
 from zonal.boxes import Boxes, Coded
 from zonal.columns import find, leaf_type
 from zonal.files import Ints
-from zonal.growing.asked import Asked, asked_of
+from zonal.growing.asked import TrainingQueries, asked_of
 from zonal.growing.sides import Asking, Sides
 from zonal.predicates.bound import Point
 from zonal.tree import LEAF, MAX_DEPTH, MAX_POINT_BYTES, NULLS, Tree
@@ -111,7 +111,7 @@ class _Promise:
 class _Grower:
     """Cuts the sample from the root down; the largest parts are not first, but those of one level are."""
 
-    def __init__(self, coded: Coded, asked: Asked) -> None:
+    def __init__(self, coded: Coded, asked: TrainingQueries) -> None:
         self.asked = asked
         self.sides = Sides(coded, asked)
         self.codes = [np.ascontiguousarray(coded.codes[:, number]) for number in asked.columns]
@@ -211,7 +211,7 @@ def _weight_up_to(places: npt.NDArray[np.intp], weight: Weights, positions: npt.
 # --- the tree of the cuts --------------------------------------------------------------------------------------------
 
 
-def _tree(coded: Coded, boxes: Boxes, asked: Asked, nodes: Sequence[_Node], schema: pa.Schema) -> Tree:
+def _tree(coded: Coded, boxes: Boxes, asked: TrainingQueries, nodes: Sequence[_Node], schema: pa.Schema) -> Tree:
     """Choose the point of each cut; the columns that part the most rows come first."""
     parted = np.zeros(len(asked.columns))
     for node in nodes:
@@ -253,7 +253,7 @@ def _preorder(nodes: Sequence[_Node]) -> list[_Node]:
     return found
 
 
-def _point(coded: Coded, boxes: Boxes, asked: Asked, node: _Node) -> Point:
+def _point(coded: Coded, boxes: Boxes, asked: TrainingQueries, node: _Node) -> Point:
     """Return a point between the two codes: the literal of the heaviest query that has one there, else the middle."""
     number = asked.columns[node.number]
     values = coded.points[number]

@@ -12,13 +12,13 @@ import numpy.typing as npt
 from zonal.boxes import NULL, Coded
 from zonal.conjunctions import IS_NULL, NOT_NULL, RANGE
 from zonal.files import Ints
-from zonal.growing.asked import FAR, Asked, Numbers
+from zonal.growing.asked import FAR, Numbers, TrainingQueries
 
 
 class Sides:
     """The sample's bounds and the boxes' limits, ready to be compared."""
 
-    def __init__(self, coded: Coded, asked: Asked) -> None:
+    def __init__(self, coded: Coded, asked: TrainingQueries) -> None:
         self.asked = asked
         rows, limits = [], []
         self.column: list[int] = []

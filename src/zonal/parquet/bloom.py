@@ -14,7 +14,7 @@ import pyarrow as pa
 from zonal.errors import TableError
 from zonal.files import Physical
 from zonal.parquet import thrift
-from zonal.parquet.decode import NANOS, Leaf, is_text
+from zonal.parquet.decode import NANOS, ParquetLeaf, is_text
 from zonal.parquet.footer import Footer, read_span
 from zonal.parquet.thrift import integer
 from zonal.words import plain_type
@@ -68,7 +68,7 @@ def _in_filter(file: pa.NativeFile, offset: int, size: int, hashed: int) -> bool
     return all(word >> ((key * salt & _M32) >> 27) & 1 for word, salt in zip(words, _SALT, strict=True))
 
 
-def _forms(value: object, leaf: Leaf) -> tuple[bytes, ...]:
+def _forms(value: object, leaf: ParquetLeaf) -> tuple[bytes, ...]:
     """Return the bytes of every stored value that equals `value`: 0.0 and -0.0 are two."""
     form = plain_bytes(value, leaf)
     if form is None:
@@ -78,7 +78,7 @@ def _forms(value: object, leaf: Leaf) -> tuple[bytes, ...]:
     return (form,)
 
 
-def plain_bytes(value: object, leaf: Leaf) -> bytes | None:
+def plain_bytes(value: object, leaf: ParquetLeaf) -> bytes | None:
     """Encode a value as the file stores it (PLAIN, without the length of a byte string), as filters hash it.
 
     None where the column can't hold exactly this value, or where equal values have several encodings (NaN, decimals
@@ -110,7 +110,7 @@ def _string_bytes(value: object) -> bytes | None:
     return value if isinstance(value, bytes) else None
 
 
-def _float_bytes(value: object, leaf: Leaf) -> bytes | None:
+def _float_bytes(value: object, leaf: ParquetLeaf) -> bytes | None:
     """Encode a number that the column's width holds exactly; engines differ in how they round others."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None

@@ -19,7 +19,7 @@ from zonal.files import UNKNOWN, Bounds
 from zonal.words import plain_type
 
 Scalar: TypeAlias = int | float | bytes
-Convert: TypeAlias = Callable[[Scalar, bool], Scalar | None]
+StatisticConverter: TypeAlias = Callable[[Scalar, bool], Scalar | None]
 """Turns a value of a file into one of the table; True rounds up, False rounds down."""
 
 NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -48,7 +48,7 @@ _FORMATS = {"FLOAT": "<f", "DOUBLE": "<d"}
 
 
 @dataclass(frozen=True)
-class Leaf:
+class ParquetLeaf:
     """A column of a Parquet file that holds values: a primitive field of the schema."""
 
     path: str
@@ -97,7 +97,7 @@ class Annotation:
 Range: TypeAlias = tuple[Scalar | None, Scalar | None]
 
 
-def ranges(leaf: Leaf | None, kind: pa.DataType, units: Iterable[Statistics]) -> list[Range]:
+def ranges(leaf: ParquetLeaf | None, kind: pa.DataType, units: Iterable[Statistics]) -> list[Range]:
     """Decode the bounds of many units of one column, as values of `kind`; None where there is no sound bound."""
     kind = plain_type(kind)
     read = None if leaf is None else _reader(leaf)
@@ -126,7 +126,7 @@ def without_julian(found: Sequence[Range], kind: pa.DataType) -> list[Range]:
     return [(low, high) if isinstance(low, int) and low >= first else (None, None) for low, high in found]
 
 
-def bounds(leaf: Leaf | None, kind: pa.DataType, found: Sequence[Range], units: Sequence[Statistics]) -> Bounds:
+def bounds(leaf: ParquetLeaf | None, kind: pa.DataType, found: Sequence[Range], units: Sequence[Statistics]) -> Bounds:
     """Turn ranges and counts into arrays; without a leaf nothing is known, but that only floats have NaNs."""
     floats = pa.types.is_floating(plain_type(kind)) and (leaf is None or pa.types.is_floating(leaf.kind))
     return Bounds(
@@ -207,7 +207,7 @@ def _annotated(physical: str, length: int, annotation: Annotation) -> pa.DataTyp
     return _NAMED.get((name, physical if physical != "FIXED_LEN_BYTE_ARRAY" else str(length)))
 
 
-def trusted(leaf: Leaf, created_by: str) -> bool:
+def trusted(leaf: ParquetLeaf, created_by: str) -> bool:
     """Tell whether the writer's minima and maxima of this column can be relied on.
 
     Ignored are: byte strings of parquet-mr before 1.10 and parquet-cpp before 1.3 (PARQUET-251, PARQUET-686), and
@@ -230,7 +230,7 @@ def trusted(leaf: Leaf, created_by: str) -> bool:
 def _range(
     unit: Statistics,
     read: Callable[[bytes], Scalar | None],
-    convert: Convert,
+    convert: StatisticConverter,
     fits: Callable[[Scalar], Scalar | None],
 ) -> Range:
     lower = None if unit.lower is None else read(unit.lower)
@@ -254,7 +254,7 @@ def _zero(value: Scalar | None, zero: float) -> Scalar | None:
     return zero if isinstance(value, float) and value == 0 else value
 
 
-def _reader(leaf: Leaf) -> Callable[[bytes], Scalar | None] | None:
+def _reader(leaf: ParquetLeaf) -> Callable[[bytes], Scalar | None] | None:
     """Choose how the PLAIN bytes of a column become a value; None for types whose order is not defined."""
     kind = plain_type(leaf.kind)
     signed = not pa.types.is_unsigned_integer(kind)
@@ -273,7 +273,7 @@ def _reader(leaf: Leaf) -> Callable[[bytes], Scalar | None] | None:
     return lambda raw: raw
 
 
-def _converter(source: pa.DataType, target: pa.DataType) -> Convert | None:
+def _converter(source: pa.DataType, target: pa.DataType) -> StatisticConverter | None:
     """Choose how values of a file's type become values of the table's type; None where there is no sound way."""
     types = pa.types
     if types.is_integer(source):
@@ -297,20 +297,20 @@ def _converter(source: pa.DataType, target: pa.DataType) -> Convert | None:
     return _from_bytes(source, target)
 
 
-def _from_integer(target: pa.DataType) -> Convert | None:
+def _from_integer(target: pa.DataType) -> StatisticConverter | None:
     if pa.types.is_integer(target):
         return _same
     return _as_float if pa.types.is_float64(target) else _from_decimal(0, target)
 
 
-def _from_decimal(scale: int, target: pa.DataType) -> Convert | None:
+def _from_decimal(scale: int, target: pa.DataType) -> StatisticConverter | None:
     if not pa.types.is_decimal(target):
         return None
     shift = target.scale - scale
     return _scaled(10 ** max(shift, 0), 10 ** max(-shift, 0))
 
 
-def _from_bytes(source: pa.DataType, target: pa.DataType) -> Convert | None:
+def _from_bytes(source: pa.DataType, target: pa.DataType) -> StatisticConverter | None:
     if pa.types.is_fixed_size_binary(target):
         width = target.byte_width
         if pa.types.is_fixed_size_binary(source) and source.byte_width == width:
@@ -328,7 +328,7 @@ def _same(value: Scalar, _: bool) -> Scalar:
     return value
 
 
-def _scaled(factor: int, divisor: int) -> Convert:
+def _scaled(factor: int, divisor: int) -> StatisticConverter:
     def convert(value: Scalar, up: bool) -> Scalar | None:
         if not isinstance(value, int):
             return None

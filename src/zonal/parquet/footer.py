@@ -15,7 +15,7 @@ import pyarrow as pa
 from zonal.errors import TableError, quoted
 from zonal.files import UNKNOWN, Bounds, Physical
 from zonal.parquet import decode, thrift
-from zonal.parquet.decode import NOTHING, PHYSICAL, Annotation, Leaf, Range, Statistics
+from zonal.parquet.decode import NOTHING, PHYSICAL, Annotation, ParquetLeaf, Range, Statistics
 from zonal.parquet.thrift import binary, boolean, integer, list_of, struct, text
 
 TAIL = 64 * 1024
@@ -62,7 +62,7 @@ _FILE = struct({
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ByteRange:
     """Where a structure lies in the file; a length of 0 is not known."""
 
     offset: int
@@ -81,9 +81,9 @@ class Chunk:
     """Where the first page begins, that of the dictionary where there is one."""
     compressed_size: int = 0
     num_values: int = 0
-    bloom_filter: Span | None = None
-    column_index: Span | None = None
-    offset_index: Span | None = None
+    bloom_filter: ByteRange | None = None
+    column_index: ByteRange | None = None
+    offset_index: ByteRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +96,15 @@ class RowGroup:
 
 
 @dataclass(frozen=True, eq=False)
-class FileSchema:
+class ParquetSchema:
     """The columns of a file."""
 
     arrow: pa.Schema
     """All of them, nested ones included, as Arrow types."""
-    leaves: tuple[Leaf, ...]
-    by_path: Mapping[str, Leaf | None]
+    leaves: tuple[ParquetLeaf, ...]
+    by_path: Mapping[str, ParquetLeaf | None]
     """Leaves that are not below lists and maps; None where two have the same dotted path."""
-    by_id: Mapping[int, Leaf | None]
+    by_id: Mapping[int, ParquetLeaf | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class Footer:
     size: int
     """Bytes of the whole file."""
     rows: int
-    schema: FileSchema
+    schema: ParquetSchema
     row_groups: tuple[RowGroup, ...]
     metadata: Mapping[str, str]
     created_by: str
@@ -125,7 +125,7 @@ class Footer:
         version = self.metadata.get("org.apache.spark.version", "3")
         return "org.apache.spark.legacyDateTime" in self.metadata or version.startswith(("1.", "2."))
 
-    def find(self, physical: Physical) -> Leaf | None:
+    def find(self, physical: Physical) -> ParquetLeaf | None:
         """Return the column by its field id where one is given, else by its exact path.
 
         None where there is no such column, where two have that name, or where it lies below a list or a map. A file
@@ -179,7 +179,7 @@ def row_group_bounds(footer: Footer, physical: Physical, kind: pa.DataType) -> B
 
 def row_group_ranges(
     footer: Footer, physical: Physical, kind: pa.DataType
-) -> tuple[Leaf | None, list[Statistics], list[Range]]:
+) -> tuple[ParquetLeaf | None, list[Statistics], list[Range]]:
     """Return the same as values: the column, what the row groups count, and their ranges."""
     leaf = footer.find(physical)
     if leaf is None:
@@ -208,7 +208,7 @@ def parse_footer(data: bytes, size: int) -> Footer:
     return Footer(size, rows, schema, groups, metadata, created_by)
 
 
-def _row_group(stored: Mapping[str, Any], leaves: Sequence[Leaf], trust: Sequence[bool]) -> RowGroup:
+def _row_group(stored: Mapping[str, Any], leaves: Sequence[ParquetLeaf], trust: Sequence[bool]) -> RowGroup:
     columns, rows = stored["columns"], stored["num_rows"]
     if rows < 0 or len(columns) != len(leaves):
         raise TableError(f"Corrupt footer: a row group has {rows} rows and {len(columns)} of {len(leaves)} columns.")
@@ -217,7 +217,7 @@ def _row_group(stored: Mapping[str, Any], leaves: Sequence[Leaf], trust: Sequenc
     return RowGroup(rows, total if total > 0 else sum(chunk.compressed_size for chunk in chunks), chunks)
 
 
-def _chunk(stored: Mapping[str, Any], leaf: Leaf, rows: int, trust: bool) -> Chunk:
+def _chunk(stored: Mapping[str, Any], leaf: ParquetLeaf, rows: int, trust: bool) -> Chunk:
     column = stored.get("meta_data")
     if column is None:  # it is encrypted with a key of its own
         return Chunk()
@@ -239,12 +239,12 @@ def _chunk(stored: Mapping[str, Any], leaf: Leaf, rows: int, trust: bool) -> Chu
     )
 
 
-def _span(stored: Mapping[str, Any], name: str) -> Span | None:
+def _span(stored: Mapping[str, Any], name: str) -> ByteRange | None:
     offset = stored.get(f"{name}_offset", 0)
-    return Span(offset, max(stored.get(f"{name}_length", 0), 0)) if offset > 0 else None
+    return ByteRange(offset, max(stored.get(f"{name}_length", 0), 0)) if offset > 0 else None
 
 
-def _statistics(stored: Mapping[str, Any], leaf: Leaf, rows: int, trust: bool) -> Statistics:
+def _statistics(stored: Mapping[str, Any], leaf: ParquetLeaf, rows: int, trust: bool) -> Statistics:
     """Choose the bounds whose order is known, and counts that can be true."""
     lower = upper = None
     if leaf.ordered and ("min_value" in stored or "max_value" in stored):
@@ -261,19 +261,19 @@ def _statistics(stored: Mapping[str, Any], leaf: Leaf, rows: int, trust: bool) -
     )
 
 
-def _was_signed(leaf: Leaf) -> bool:
+def _was_signed(leaf: ParquetLeaf) -> bool:
     """The deprecated `min` and `max` compare with a sign, which is right for numbers that have one."""
     numbers = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
     return leaf.physical in numbers and not pa.types.is_unsigned_integer(leaf.kind)
 
 
 @lru_cache(maxsize=64)
-def _schema(raw: bytes, orders: tuple[str, ...]) -> FileSchema:
+def _schema(raw: bytes, orders: tuple[str, ...]) -> ParquetSchema:
     """Parse a schema, once for all the files of a table that share it."""
     root = _tree(thrift.decode(list_of(_ELEMENT), raw, what="footer", wire=thrift.LIST))
     walk = _Walk(orders, path_budget=2**20 + 64 * len(raw))
     fields = [_wrapped(*_field(child, _Above(), walk)) for child in root.children]
-    return FileSchema(
+    return ParquetSchema(
         pa.schema(fields),
         tuple(walk.leaves),
         _unique((leaf.path, leaf) for leaf in walk.leaves),
@@ -281,8 +281,8 @@ def _schema(raw: bytes, orders: tuple[str, ...]) -> FileSchema:
     )
 
 
-def _unique(pairs: Iterable[tuple[Key, Leaf]]) -> dict[Key, Leaf | None]:
-    found: dict[Key, Leaf | None] = {}
+def _unique(pairs: Iterable[tuple[Key, ParquetLeaf]]) -> dict[Key, ParquetLeaf | None]:
+    found: dict[Key, ParquetLeaf | None] = {}
     for key, leaf in pairs:
         found[key] = None if leaf.repeated or key in found else leaf
     return found
@@ -320,7 +320,7 @@ class _Walk:
     orders: Sequence[str]
     path_budget: int
     """Characters of paths that may still be made: each repeats the names above it, which a hostile file makes long."""
-    leaves: list[Leaf] = field(default_factory=list)
+    leaves: list[ParquetLeaf] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -355,14 +355,14 @@ def _field(node: _Node, above: _Above, walk: _Walk) -> tuple[pa.Field, bool]:
     return pa.field(name, kind, optional), repeated
 
 
-def _leaf(element: Mapping[str, Any], here: _Above, walk: _Walk) -> Leaf:
+def _leaf(element: Mapping[str, Any], here: _Above, walk: _Walk) -> ParquetLeaf:
     physical, length = element["type"], element.get("type_length", 0)
     if not 0 <= physical < len(PHYSICAL) or (PHYSICAL[physical] == "FIXED_LEN_BYTE_ARRAY" and not 0 < length < 2**31):
         raise TableError(f"Corrupt footer: column {quoted(here.path)} has no known type.")
     kind, ordered = decode.leaf_kind(PHYSICAL[physical], length, _annotation(element))
     index = len(walk.leaves)
     order = walk.orders[index] if index < len(walk.orders) else ""
-    return Leaf(
+    return ParquetLeaf(
         path=here.path,
         index=index,
         physical=PHYSICAL[physical],

@@ -13,8 +13,8 @@ import pyarrow as pa
 from zonal.errors import TableError
 from zonal.files import UNKNOWN, Bounds, Ints, Physical
 from zonal.parquet import decode, thrift
-from zonal.parquet.decode import NOTHING, Leaf, Statistics
-from zonal.parquet.footer import Footer, Span, read_span
+from zonal.parquet.decode import NOTHING, ParquetLeaf, Statistics
+from zonal.parquet.footer import ByteRange, Footer, read_span
 from zonal.parquet.thrift import binary, integer, list_of, listed_boolean, struct
 
 _COLUMN_INDEX = struct({
@@ -70,7 +70,7 @@ def page_bounds(
     )
 
 
-def _read(file: pa.NativeFile, footer: Footer, span: Span) -> bytes:
+def _read(file: pa.NativeFile, footer: Footer, span: ByteRange) -> bytes:
     if not span.length or span.length > footer.size - span.offset:
         raise TableError("Corrupt page index: it lies outside of the file.")
     return read_span(file, span.offset, span.length)
@@ -85,7 +85,7 @@ def _page_rows(first_rows: Sequence[int], rows: int) -> list[int]:
     return counts
 
 
-def _units(columns: thrift.Struct, rows: Sequence[int], leaf: Leaf, created_by: str) -> list[Statistics]:
+def _units(columns: thrift.Struct, rows: Sequence[int], leaf: ParquetLeaf, created_by: str) -> list[Statistics]:
     lower, upper, empty = columns["min_values"], columns["max_values"], columns["null_pages"]
     unknown = [UNKNOWN] * len(rows)
     nulls: list[Any] = columns.get("null_counts") or (unknown if leaf.nullable else [0] * len(rows))

@@ -51,18 +51,18 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Span:
+class TimeSpan:
     """An interval: months and days have no fixed length, so they are kept apart."""
 
     months: int = 0
     days: int = 0
     micros: int = 0
 
-    def __mul__(self, factor: int) -> "Span":
-        return Span(self.months * factor, self.days * factor, self.micros * factor)
+    def __mul__(self, factor: int) -> "TimeSpan":
+        return TimeSpan(self.months * factor, self.days * factor, self.micros * factor)
 
 
-Literal: TypeAlias = "Value | Span"
+Literal: TypeAlias = "Value | TimeSpan"
 _Day = TypeVar("_Day", date, datetime)
 
 
@@ -110,7 +110,7 @@ def _offset(text: str) -> timezone:
     return timezone(-offset if text[0] == "-" else offset)
 
 
-def shift(value: date, span: Span, session: Session) -> date:
+def shift(value: date, span: TimeSpan, session: Session) -> date:
     """Add an interval to a date or timestamp; months clip to the last day, as engines do.
 
     >>> shift(date(2024, 1, 31), Span(months=1), Session("", datetime.now(timezone.utc), timezone.utc))
@@ -129,7 +129,7 @@ def shift(value: date, span: Span, session: Session) -> date:
     return moved + exact
 
 
-def _by_calendar(value: _Day, span: Span) -> _Day:
+def _by_calendar(value: _Day, span: TimeSpan) -> _Day:
     year, month = divmod(value.year * 12 + value.month - 1 + span.months, 12)
     last = monthrange(year, month + 1)[1] if 1 <= year <= 9999 else 0
     return value.replace(year=year, month=month + 1, day=min(value.day, last)) + timedelta(days=span.days)
@@ -143,24 +143,24 @@ def localize(wall: datetime, zone: tzinfo) -> datetime:
     return first.astimezone(timezone.utc)
 
 
-def span_of(count: int, unit: str) -> Span:
+def span_of(count: int, unit: str) -> TimeSpan:
     if unit in MICROS:
-        return Span(micros=count * MICROS[unit])
-    return Span(months=count * MONTHS[unit]) if unit in MONTHS else Span(days=count * DAYS[unit])
+        return TimeSpan(micros=count * MICROS[unit])
+    return TimeSpan(months=count * MONTHS[unit]) if unit in MONTHS else TimeSpan(days=count * DAYS[unit])
 
 
-def read_spans(text: str) -> Span:
+def read_spans(text: str) -> TimeSpan:
     """Read `1 day 2 hours`."""
     found = [span_of(int(count), unit_name(unit)) for count, unit in _SPANS.findall(text)]
     if not found or _SPANS.sub("", text).strip():
         raise Opaque("an interval that zonal doesn't follow")
-    return Span(*(sum(getattr(span, part) for span in found) for part in ("months", "days", "micros")))
+    return TimeSpan(*(sum(getattr(span, part) for span in found) for part in ("months", "days", "micros")))
 
 
 def months_added(base: date, months: int, session: Session) -> date:
     if isinstance(base, datetime) or base.day == monthrange(base.year, base.month)[1]:
         raise Opaque("add_months from the last day of a month, which engines do differently")
-    return shift(base, Span(months=months), session)
+    return shift(base, TimeSpan(months=months), session)
 
 
 def day_start(day: date, unit: str) -> date:

@@ -5,14 +5,7 @@ from collections.abc import Sequence
 from zonal.auditing.audit import Audit, CommitAudit, QueryAudit
 from zonal.auditing.drift import Limits
 from zonal.history.records import AuditRecord, RunRecord
-from zonal.report.audit import (
-    audit_facts,
-    audit_notes,
-    commit_text,
-    fresh_text,
-    known_share,
-    verdict,
-)
+from zonal.report.audit import audit_facts, audit_notes, commit_text, fresh_text, known_share, verdict
 from zonal.report.auditcharts import asked_chart, commits_chart, trend_chart
 from zonal.report.charts import charted, scripts_of
 from zonal.report.filecharts import depth_chart, files_chart

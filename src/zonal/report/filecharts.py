@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from zonal.depth import Depth
-from zonal.picture import Axis, Drawing, Picture, Question
+from zonal.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.report.charts import Chart, Choice, packed, packed_bits, shown, swatches
 from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, text
 from zonal.report.text import query_text
@@ -52,7 +52,7 @@ def files_chart(picture: Picture | None, commits: Sequence[tuple[int, str]] = ()
     )
 
 
-def _within(picture: Picture) -> tuple[Sequence[Axis], Sequence[Question]]:
+def _within(picture: Picture) -> tuple[Sequence[Axis], Sequence[DrawnQuery]]:
     """Return the columns and queries for which there is room on a page; two columns always are."""
     drawn = sum(len(drawing.drawn) for drawing in picture.drawings)
     most = max(2, int(0.6 * MOST_DATA / max(drawn * 4 * 4 / 3, 1)))
@@ -79,7 +79,7 @@ def _drawing(drawing: Drawing, axes: Sequence[Axis]) -> Mapping[str, object]:
     }
 
 
-def _question(question: Question, axes: Sequence[Axis], drawings: Sequence[Drawing]) -> Mapping[str, object]:
+def _question(question: DrawnQuery, axes: Sequence[Axis], drawings: Sequence[Drawing]) -> Mapping[str, object]:
     boxes = {str(at): question.boxes[axis.column] for at, axis in enumerate(axes) if axis.column in question.boxes}
     return {
         "boxes": boxes,
@@ -102,20 +102,20 @@ def _heading(drawing: Drawing) -> str:
     return f"{shown(drawing.label, 80)}{version}: {plural(drawing.files, 'file')}, {size_text(drawing.bytes)}"
 
 
-def _said(question: Question | None, number: int, drawing: Drawing) -> str:
+def _said(question: DrawnQuery | None, number: int, drawing: Drawing) -> str:
     if question is None:
         return ""
     read, share = question.files[number], share_text(question.shares[number])
     return f"The query reads {read:,} of {plural(drawing.files, 'file')}: {share} of the bytes."
 
 
-def _label(picture: Picture, first: Question | None) -> str:
+def _label(picture: Picture, first: DrawnQuery | None) -> str:
     columns = " and ".join(shown(axis.column, 60) for axis in picture.axes[:2])
     asked = "" if first is None else "; files that a query reads stand out"
     return f"files as rectangles over {columns}{asked}"
 
 
-def _caption(picture: Picture, axes: Sequence[Axis], questions: Sequence[Question]) -> Html:
+def _caption(picture: Picture, axes: Sequence[Axis], questions: Sequence[DrawnQuery]) -> Html:
     told = [
         "A rectangle is a file: it reaches from the smallest to the largest value that its metadata tells. A query "
         "must read every file that its box touches, so small rectangles beside each other are good, and large ones on "
@@ -139,7 +139,7 @@ def _caption(picture: Picture, axes: Sequence[Axis], questions: Sequence[Questio
 
 
 def _choices(
-    axes: Sequence[Axis], questions: Sequence[Question], commits: Sequence[tuple[int, str]]
+    axes: Sequence[Axis], questions: Sequence[DrawnQuery], commits: Sequence[tuple[int, str]]
 ) -> Sequence[Choice]:
     columns = [(str(at), shown(axis.column, 80)) for at, axis in enumerate(axes)]
     second = "1" if len(axes) > 1 else _BY_NUMBER
@@ -156,7 +156,7 @@ def _choices(
     return found
 
 
-def _legend(first: Question | None, commits: Sequence[tuple[int, str]]) -> Html:
+def _legend(first: DrawnQuery | None, commits: Sequence[tuple[int, str]]) -> Html:
     if first is None and not commits:
         return swatches(("file", "file"))
     meaning = "file that the query reads" if not commits else "file that the query reads, or that the commit added"

@@ -6,7 +6,7 @@ from itertools import islice, product
 import numpy as np
 import numpy.typing as npt
 
-from zonal.picture import Axis, Drawing, Picture, Question
+from zonal.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.report.page import NOTHING, Html, element, joined, text
 from zonal.report.text import printable, query_text
 from zonal.report.wording import clipped, plural, share_text
@@ -44,7 +44,7 @@ def rectangles(picture: Picture) -> Html:
     return element("div", legend, element("div", *figures, class_="zonal-drawings"))
 
 
-def _legend(picture: Picture, question: Question) -> Html:
+def _legend(picture: Picture, question: DrawnQuery) -> Html:
     which = "" if len(picture.questions) == 1 else ", the heaviest query"
     swatch = element("span", Html("&#9632;"), style=f"color: {_READ}", aria_hidden="true")
     return joined(
@@ -52,7 +52,7 @@ def _legend(picture: Picture, question: Question) -> Html:
     )
 
 
-def _figure(axes: Sequence[Axis], drawing: Drawing, number: int, question: Question | None, most: int) -> Html:
+def _figure(axes: Sequence[Axis], drawing: Drawing, number: int, question: DrawnQuery | None, most: int) -> Html:
     shown = _some(len(drawing.drawn), most)
     across, up = axes[0], axes[1] if len(axes) > 1 else None
     left, right = _span(drawing, across.column, shown)
@@ -84,7 +84,7 @@ def _figure(axes: Sequence[Axis], drawing: Drawing, number: int, question: Quest
     return element("figure", drawn, element("figcaption", text(_caption(drawing, number, question, len(shown)))))
 
 
-def _caption(drawing: Drawing, number: int, question: Question | None, shown: int) -> str:
+def _caption(drawing: Drawing, number: int, question: DrawnQuery | None, shown: int) -> str:
     found = f"{drawing.label}: {plural(drawing.files, 'file')}"
     if shown < drawing.files:
         found += f", {shown:,} of them drawn"
@@ -109,7 +109,7 @@ def _one_below_another(count: int) -> tuple[Spans, Spans]:
     return edges[1:], edges[:-1]
 
 
-def _reads(question: Question | None, number: int, shown: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _reads(question: DrawnQuery | None, number: int, shown: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     if question is None or number >= len(question.reads):
         return np.zeros(len(shown), np.bool_)
     return np.asarray(question.reads[number], np.bool_)[shown]
@@ -129,7 +129,7 @@ def _files(left: Spans, right: Spans, bottom: Spans, top: Spans, which: npt.NDAr
     return element("g", *drawn, **paint) if drawn else NOTHING
 
 
-def _boxes(question: Question | None, across: Axis, up: Axis | None) -> Iterator[Html]:
+def _boxes(question: DrawnQuery | None, across: Axis, up: Axis | None) -> Iterator[Html]:
     """Outline what a query asks for; a column without a condition is asked for as a whole."""
     columns = [axis.column for axis in (across, up) if axis is not None]
     if question is None or not any(column in question.boxes for column in columns):

@@ -17,7 +17,7 @@ MOST_LINES = 30
 _MOST_POINTS = 60
 _NOT_KNOWN = "-"
 
-Line = tuple[datetime, tuple[str, ...]]
+TrendLine = tuple[datetime, tuple[str, ...]]
 
 
 def print_trend(
@@ -58,7 +58,7 @@ def _course(audits: Sequence[AuditRecord], limit: float | None) -> str:
     return f"ratio  {sparkline(ratios)}  {went} (from 0 to {share_text(max(known))}{alert})"
 
 
-def _table(lines: Sequence[Line]) -> Table:
+def _table(lines: Sequence[TrendLine]) -> Table:
     table = Table()
     table.add_column("UTC", no_wrap=True)
     table.add_column("what", overflow="fold", min_width=20)
@@ -71,14 +71,14 @@ def _table(lines: Sequence[Line]) -> Table:
     return table
 
 
-def _audit_line(record: AuditRecord) -> Line:
+def _audit_line(record: AuditRecord) -> TrendLine:
     alert = ", ALERT" if record.alerts else ""
     what = f"audit, {plural(record.queries, 'query', 'queries')}{alert}"
     cells = (_share(record.ratio), share_text(record.byte_share), _share(record.fresh_share))
     return record.audited, (_time(record.audited), what, _whole(record.version), *cells)
 
 
-def _run_line(record: RunRecord) -> Line:
+def _run_line(record: RunRecord) -> TrendLine:
     """Say what a rewrite did; what its queries read before stands beside what they read after it."""
     files = f"{record.removed_files:,} → {plural(record.added_files, 'file')}"
     expected = "" if record.predicted_files is None else f" ({record.predicted_files:,} predicted)"

@@ -10,7 +10,7 @@ from zonal.predicates.bound import Bound
 from zonal.simulate.predicting import Prediction
 from zonal.simulate.trial import Shares
 from zonal.skipping import Mask
-from zonal.tally import Tally
+from zonal.tally import QueryCounter
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Standing:
 
 def standing(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Shares) -> Standing:
     """Ask every query of the table's files."""
-    files, tally = snapshot.files, Tally(snapshot, bounds)
+    files, tally = snapshot.files, QueryCounter(snapshot, bounds)
     total = max(int(files.sizes.sum()), 1)
     kept, inside = np.zeros(len(bounds)), np.zeros(len(bounds))
     in_partition = np.zeros((int(files.partition.max(initial=-1)) + 1, len(bounds)), np.bool_)

@@ -25,7 +25,7 @@ _FLOOR_ROWS = 16_384
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SampledRows:
     """Sampled rows, with the partition of each; within a partition all rows count the same."""
 
     data: pa.Table
@@ -36,7 +36,7 @@ class Rows:
 class Trial:
     """A sample and queries, ready for any number of candidates."""
 
-    rows: Rows
+    rows: SampledRows
     coded: Coded
     boxes: Boxes
     weights: Shares
@@ -88,7 +88,7 @@ class Trial:
 
 
 def trial_of(
-    rows: Rows,
+    rows: SampledRows,
     bounds: Sequence[Bound],
     weights: Sequence[float],
     *,

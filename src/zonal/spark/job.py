@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from zonal.errors import ZonalError
 from zonal.placing import Placement
-from zonal.rewrite import Scan, Tally, Writing, Written
+from zonal.rewrite import ReadTally, Scan, Writing, Written
 from zonal.spark.progress import Stage, watch
 from zonal.spark.session import is_on_this_machine, settings
 from zonal.spark.shipping import shipped
@@ -36,7 +36,7 @@ def run_job(
     placement: Placement,
     splits: Sequence[Split],
     report: Callable[..., None],
-) -> tuple[list[Tally], list[Written]]:
+) -> tuple[list[ReadTally], list[Written]]:
     """Rewrite the scan's rows into new files, and return what was read and what was written.
 
     Of tasks that Spark repeats, the results of one attempt count; files of others stay behind in the run's folder.

@@ -23,11 +23,11 @@ from zonal.sql.statement import Text, parse_statement, prepare, unloaded_query, 
 from zonal.sql.terms import Context, read_column
 from zonal.sql.views import read_views
 
-__all__ = ["Asked", "ask", "guess_dialect"]
+__all__ = ["TableRead", "ask", "guess_dialect"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableRead:
     """What one read of the table asks of it."""
 
     predicate: Predicate
@@ -47,7 +47,7 @@ def ask(
     timezone: str = "UTC",
     views: Mapping[str, str] | None = None,
     columns: Sequence[str] | None = None,
-) -> list[Asked]:
+) -> list[TableRead]:
     """Return what each read of the table asks of it, in the order of the text; each is a scan of its own.
 
     [] where the statement reads no table by one of the names `tables`, or is no query (DDL, SET); a `PredicateError`
@@ -93,13 +93,13 @@ def _spelling(columns: Sequence[str]) -> dict[str, str]:
     return {name.casefold(): name for name in names if counts[name.casefold()] == 1}
 
 
-def _asked(read: Text, world: World) -> list[Asked]:
+def _asked(read: Text, world: World) -> list[TableRead]:
     statement = parse_statement(read)
     found = [] if statement is None else reads_of(statement, world)
     return [_read(conditions, world.session, len(found)) for conditions in found]
 
 
-def _read(conditions: Sequence[exp.Expr], session: Session, reads: int) -> Asked:
+def _read(conditions: Sequence[exp.Expr], session: Session, reads: int) -> TableRead:
     """Read the conditions of one read as a predicate; those that only join tables are no part of it."""
     parts: dict[Predicate, None] = {}
     joins: dict[str, None] = {}
@@ -111,7 +111,7 @@ def _read(conditions: Sequence[exp.Expr], session: Session, reads: int) -> Asked
         for part in found.parts if isinstance(found, And) else (found,):
             if not isinstance(part, Unknown) or part.columns or is_elsewhere(condition):
                 parts[part] = None
-    return Asked(join(list(parts), is_and=True), tuple(joins), reads)
+    return TableRead(join(list(parts), is_and=True), tuple(joins), reads)
 
 
 def _is_join(node: exp.Expr) -> bool:

@@ -24,7 +24,7 @@ from zonal.predicates.values import (
     Literal,
     Opaque,
     Session,
-    Span,
+    TimeSpan,
     cast,
     day_start,
     finite,
@@ -65,7 +65,7 @@ def literal(node: exp.Expr, session: Session) -> Value:
         if not session.parameters or any(map(_is_of_rows, node.walk(prune=is_parameter))):
             raise
         return Parameter(asked.name)
-    if isinstance(value, Span):
+    if isinstance(value, TimeSpan):
         raise Opaque("an interval compared as such")
     return value
 
@@ -184,7 +184,7 @@ def _negative(node: exp.Expr, session: Session, depth: int) -> Literal:
     value = _evaluate(node.this, session, depth)
     if isinstance(value, int | Decimal | float) and not isinstance(value, bool):
         return value.copy_negate() if isinstance(value, Decimal) else -value
-    if isinstance(value, Span):
+    if isinstance(value, TimeSpan):
         return value * -1
     if value is None:
         return None
@@ -195,7 +195,7 @@ def _arithmetic(node: exp.Expr, session: Session, depth: int) -> Literal:
     left, right = _evaluate(node.this, session, depth), _evaluate(node.expression, session, depth)
     if left is None or right is None:
         return None
-    if isinstance(left, Span) or isinstance(right, Span) or isinstance(left, date):
+    if isinstance(left, TimeSpan) or isinstance(right, TimeSpan) or isinstance(left, date):
         return _move(type(node), left, right, session)
     numbers = [value for value in (left, right) if isinstance(value, int | Decimal) and not isinstance(value, bool)]
     if len(numbers) < 2:
@@ -237,17 +237,17 @@ def _whole(kind: type[exp.Expr], left: int, right: int) -> int:
 def _move(kind: type[exp.Expr], left: Literal, right: Literal, session: Session) -> Literal:
     """Add or subtract an interval, or a number of days."""
     if kind is exp.Mul:
-        factor, span = (right, left) if isinstance(left, Span) else (left, right)
-        if isinstance(factor, int) and isinstance(span, Span) and not isinstance(factor, bool):
+        factor, span = (right, left) if isinstance(left, TimeSpan) else (left, right)
+        if isinstance(factor, int) and isinstance(span, TimeSpan) and not isinstance(factor, bool):
             return span * factor
-    if kind is exp.Add and isinstance(left, Span):
+    if kind is exp.Add and isinstance(left, TimeSpan):
         left, right = right, left
     is_day = isinstance(left, date) and not isinstance(left, datetime)
     if isinstance(right, int) and not isinstance(right, bool) and is_day:
         if session.dialect in MYSQL | TSQL | {"sqlite"}:
             raise Opaque("a number added to a date, which this dialect reads as a number")
-        right = Span(days=right)
-    if kind in (exp.Add, exp.Sub) and isinstance(left, date) and isinstance(right, Span):
+        right = TimeSpan(days=right)
+    if kind in (exp.Add, exp.Sub) and isinstance(left, date) and isinstance(right, TimeSpan):
         return shift(left, right if kind is exp.Add else right * -1, session)
     raise Opaque("arithmetic with dates or intervals that zonal doesn't follow")
 
@@ -307,7 +307,7 @@ def _added(node: exp.Expr, session: Session, depth: int) -> Literal:
         return months_added(base, _count(node.expression, session, depth), session)
     if isinstance(node.expression, exp.Interval):
         span = _interval(node.expression, session, depth)
-        assert isinstance(span, Span)  # noqa: S101 - intervals are
+        assert isinstance(span, TimeSpan)  # noqa: S101 - intervals are
     else:
         unit = node.args.get("unit")
         if unit is None and isinstance(base, datetime):

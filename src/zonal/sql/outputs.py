@@ -7,9 +7,9 @@ from sqlglot import exp
 from zonal.sql.relations import (
     Definition,
     Joined,
-    Output,
+    NamePath,
+    OutputColumn,
     Outputs,
-    Path,
     Relation,
     Scope,
     Tree,
@@ -33,7 +33,7 @@ class Names:
         self.world = world
         self._number = {id(relation): number for number, relation in enumerate(self.relations)}
         self._known: dict[int, frozenset[str] | None] = {}
-        self.qualified: dict[Path, list[int]] = {}
+        self.qualified: dict[NamePath, list[int]] = {}
         for number, relation in enumerate(self.relations):
             for path in relation.qualifiers:
                 self.qualified.setdefault(path, []).append(number)
@@ -46,7 +46,7 @@ class Names:
     def numbers(self, tree: Tree) -> frozenset[int]:
         return frozenset(self._number[id(relation)] for relation in relations_of(tree))
 
-    def owners(self, parts: Path) -> tuple[frozenset[int], int]:
+    def owners(self, parts: NamePath) -> tuple[frozenset[int], int]:
         """Return whose column a path is, and how many of its parts are a qualifier.
 
         Several relations own a column that USING joins; none, if it is another query's or if that isn't clear.
@@ -112,7 +112,7 @@ class Names:
         return has or (unknown if len(unknown) == 1 else frozenset())
 
 
-def columns_of(relation: Relation, world: World) -> Path | None:
+def columns_of(relation: Relation, world: World) -> NamePath | None:
     """Return the names of a relation's columns in order, case-folded; None if they aren't known."""
     if relation.is_wanted:
         return world.columns if relation.is_plain else None
@@ -149,11 +149,11 @@ def select_outputs(select: exp.Select, world: World, scope: Scope, names: Names 
     """Return the columns of a SELECT with its stars expanded, up to the first one whose columns aren't known."""
     if select.args.get("exclude") or select.args.get("kind") or select.args.get("operation_modifiers"):
         return Outputs((), is_complete=False)
-    found: list[Output] = []
+    found: list[OutputColumn] = []
     for node in select.expressions:
         star = star_of(node)
         if star is None:
-            found.append(Output(name_of(node).casefold(), unaliased(node)))
+            found.append(OutputColumn(name_of(node).casefold(), unaliased(node)))
             continue
         names = names or Names(read_from(select, world, scope), world, scope)
         expanded = _expanded(node, star, names)
@@ -201,17 +201,17 @@ def starred(star: exp.Star, name: str) -> exp.Expr | str | None:
     return name
 
 
-def _expanded(node: exp.Expr, star: exp.Star, names: Names) -> list[Output] | None:
+def _expanded(node: exp.Expr, star: exp.Star, names: Names) -> list[OutputColumn] | None:
     """Return the columns of a star in order; None if they aren't known, or if USING joins some of them into one."""
     numbers = _starred_relations(node, names)
     if numbers is None or names.shared or not names.is_complete() or star.args.get("rename"):
         return None
-    found: list[Output] = []
+    found: list[OutputColumn] = []
     for number in numbers:
         for name in columns_of(names.relations[number], names.world) or ():
             inner = starred(star, name)
             if inner is not None:
-                found.append(Output(name, inner if isinstance(inner, exp.Expr) else _column(name, names, number)))
+                found.append(OutputColumn(name, inner if isinstance(inner, exp.Expr) else _column(name, names, number)))
     return found
 
 

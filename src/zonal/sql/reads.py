@@ -17,8 +17,8 @@ from zonal.sql.pushing import HIDDEN, OTHERS, About, Effort, as_own, pushed, sub
 from zonal.sql.relations import (
     Definition,
     Joined,
-    Kind,
-    Path,
+    JoinKind,
+    NamePath,
     Relation,
     Scope,
     Tree,
@@ -316,7 +316,7 @@ def _joined_key(node: exp.Expr) -> exp.Expr:
     return exp.NullSafeEQ(this=node, expression=elsewhere(OTHERS))
 
 
-def _qualified(node: exp.Expr) -> Path:
+def _qualified(node: exp.Expr) -> NamePath:
     try:
         return tuple(part.name.casefold() for part in path_of(node))
     except Opaque:
@@ -341,7 +341,7 @@ def _merged(node: exp.Merge, scope: Scope, walk: _Walk) -> Iterator[_Task]:
     unmatched = [when for when in whens if not when.args.get("matched")]
     is_source = any(not when.args.get("source") for when in unmatched)
     is_target = any(when.args.get("source") for when in unmatched)
-    kinds: dict[tuple[bool, bool], Kind] = {
+    kinds: dict[tuple[bool, bool], JoinKind] = {
         (False, False): "inner",
         (True, False): "left",
         (False, True): "right",

@@ -9,8 +9,8 @@ from sqlglot import exp
 from zonal.errors import PredicateError
 from zonal.predicates.values import Session
 
-Path: TypeAlias = tuple[str, ...]
-Kind = Literal["inner", "left", "right", "full", "semi", "anti", "unclear"]
+NamePath: TypeAlias = tuple[str, ...]
+JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "unclear"]
 
 _MOST_CLAUSES = 1_000
 _PLAIN_TABLE = frozenset({"this", "db", "catalog", "alias", "version", "when", "hints", "only", "joins", "laterals"})
@@ -23,7 +23,7 @@ class Scope:
 
     clauses: "Mapping[str, Definition]" = field(default_factory=dict)
     """Queries of the WITH clauses, by case-folded name."""
-    outer: frozenset[Path] = frozenset()
+    outer: frozenset[NamePath] = frozenset()
     """Qualifiers of the relations around it."""
 
 
@@ -33,7 +33,7 @@ class Definition:
 
     query: exp.Expr
     scope: Scope
-    columns: Path = ()
+    columns: NamePath = ()
     """New names of its columns, case-folded."""
     is_recursive: bool = False
 
@@ -42,11 +42,11 @@ class Definition:
 class Relation:
     """One item of a FROM clause."""
 
-    qualifiers: frozenset[Path]
+    qualifiers: frozenset[NamePath]
     is_wanted: bool = False
     """Whether it is the table that is asked about."""
     definition: Definition | None = None
-    names: Path | None = None
+    names: NamePath | None = None
     """The names of its columns, if it is neither and they are known."""
     is_plain: bool = True
     """Whether conditions see its rows and columns as they are: not sampled, pivoted or renamed."""
@@ -60,16 +60,16 @@ class Joined:
 
     left: "Tree"
     right: "Tree"
-    kind: Kind = "inner"
+    kind: JoinKind = "inner"
     on: tuple[exp.Expr, ...] = ()
-    using: Path = ()
+    using: NamePath = ()
 
 
 Tree: TypeAlias = Relation | Joined
 
 
 @dataclass(frozen=True, eq=False)
-class Output:
+class OutputColumn:
     """A column of a query's result: its case-folded name ("" where the engine makes one) and its expression."""
 
     name: str
@@ -80,7 +80,7 @@ class Output:
 class Outputs:
     """The columns of a query's result in order, as far as they are known; others may follow."""
 
-    items: tuple[Output, ...]
+    items: tuple[OutputColumn, ...]
     is_complete: bool
 
 
@@ -89,12 +89,12 @@ class World:
     """What a statement is read against: the table, the views, and how values are read."""
 
     session: Session
-    tables: tuple[Path, ...]
-    columns: Path | None = None
+    tables: tuple[NamePath, ...]
+    columns: NamePath | None = None
     """Case-folded, in the table's order; None if they aren't known."""
     spelling: Mapping[str, str] = field(default_factory=dict)
     """The columns' names by their case-folded ones."""
-    views: Mapping[Path, Definition] = field(default_factory=dict)
+    views: Mapping[NamePath, Definition] = field(default_factory=dict)
     outputs: "dict[int, tuple[Definition, Outputs]]" = field(default_factory=dict)
     """Answers of `outputs_of` by the number of the query's node, kept with it."""
 
@@ -125,7 +125,7 @@ def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
             yield here
 
 
-def is_same(path: Path, wanted: Path) -> bool:
+def is_same(path: NamePath, wanted: NamePath) -> bool:
     """Tell whether two names may be one table's: the shorter one is the end of the other."""
     shared = min(len(path), len(wanted))
     return path[-shared:] == wanted[-shared:]
@@ -192,14 +192,14 @@ def _with_joins(tree: Tree, node: exp.Expr, world: World, scope: Scope) -> Tree:
     return tree
 
 
-def _kind(join: exp.Join) -> Kind:
+def _kind(join: exp.Join) -> JoinKind:
     side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
     if method not in ("", "NATURAL", "HASH", "LOOP", "GLOBAL") or not _is_plain(join, _PLAIN_JOIN):
         return "unclear"
     if kind in ("SEMI", "ANTI") and side in ("", "LEFT"):
         return "semi" if kind == "SEMI" else "anti"
     if kind in ("", "INNER", "CROSS", "OUTER"):
-        sides: dict[str, Kind] = {"": "full" if kind == "OUTER" else "inner", "LEFT": "left", "RIGHT": "right"}
+        sides: dict[str, JoinKind] = {"": "full" if kind == "OUTER" else "inner", "LEFT": "left", "RIGHT": "right"}
         return sides.get(side, "full" if side == "FULL" else "unclear")
     return "unclear"
 
@@ -229,7 +229,7 @@ def _relation(node: exp.Expr, world: World, scope: Scope) -> Relation:
     return Relation(own, names=known, nodes=(node,))
 
 
-def _table(node: exp.Table, own: frozenset[Path], names: Path, world: World, scope: Scope) -> Relation:
+def _table(node: exp.Table, own: frozenset[NamePath], names: NamePath, world: World, scope: Scope) -> Relation:
     if not isinstance(node.this, exp.Identifier | exp.Dot):
         return Relation(own, names=names or None, nodes=(node.this,))
     path = tuple(part.name.casefold() for part in node.parts)
@@ -247,13 +247,13 @@ def _table(node: exp.Table, own: frozenset[Path], names: Path, world: World, sco
     return Relation(own, names=names or None)
 
 
-def _names(alias: exp.Expr | None) -> Path:
+def _names(alias: exp.Expr | None) -> NamePath:
     return (
         tuple(name.name.casefold() for name in (alias.args.get("columns") or []) if name) if alias is not None else ()
     )
 
 
-def table_path(name: str) -> Path:
+def table_path(name: str) -> NamePath:
     """Split a table's name at its dots, case-folded; quotes around a part keep the dots in it.
 
     >>> table_path("delta.`/data/a.b`")
@@ -273,5 +273,5 @@ def table_path(name: str) -> Path:
     return tuple(part.casefold() for part in parts)
 
 
-def qualifiers_of(relations: Sequence[Relation]) -> frozenset[Path]:
+def qualifiers_of(relations: Sequence[Relation]) -> frozenset[NamePath]:
     return frozenset(path for relation in relations for path in relation.qualifiers)

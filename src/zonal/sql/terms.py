@@ -4,11 +4,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from zonal.predicates.tree import (
-    Call,
-    Column,
-    Term,
-)
+from zonal.predicates.tree import Call, Column, Term
 from zonal.predicates.values import INTEGERS, SPARK, TEXTS, TRINO, TSQL, Opaque, Session
 from zonal.sql.literals import fraction_digits, plain, trunc_unit, type_name, type_sizes
 from zonal.sql.naming import describe
@@ -24,7 +20,7 @@ _UNITS = frozenset(
 
 
 @dataclass(frozen=True)
-class Source:
+class TableScope:
     """The table that a condition is about, among the other tables of its FROM clause; qualifiers are case-folded."""
 
     own: frozenset[tuple[str, ...]] = frozenset()
@@ -37,7 +33,7 @@ class Source:
 @dataclass(frozen=True)
 class Context:
     session: Session
-    source: Source = Source()
+    source: TableScope = TableScope()
 
 
 def unwrapped_value(node: exp.Expr) -> exp.Expr:

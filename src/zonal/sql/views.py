@@ -8,13 +8,13 @@ from functools import lru_cache
 from sqlglot import exp
 
 from zonal.errors import PredicateError, quoted
-from zonal.sql.relations import Definition, Path, Scope, table_path
+from zonal.sql.relations import Definition, NamePath, Scope, table_path
 from zonal.sql.statement import parse_statement, prepare, with_room
 
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    definitions: Mapping[Path, Definition]
+    definitions: Mapping[NamePath, Definition]
     depth: int
     """How deep their text is nested, joined to the statement's."""
     doubtful: frozenset[str]
@@ -30,7 +30,7 @@ class _View:
 
 def read_views(views: Mapping[str, str], sql: str, dialect: str | None) -> Views:
     """Return the views whose names occur in the statement, or in the text of one that does."""
-    found: dict[Path, Definition] = {}
+    found: dict[NamePath, Definition] = {}
     left = {table_path(name): (name, text) for name, text in views.items()}
     waiting, depth, doubtful = [sql], 0, frozenset[str]()
     while waiting:

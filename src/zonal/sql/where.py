@@ -10,16 +10,12 @@ from datetime import datetime
 from sqlglot import exp
 
 from zonal.errors import PredicateError, quoted, suggestion
-from zonal.predicates.tree import (
-    Constant,
-    Predicate,
-    Unknown,
-)
+from zonal.predicates.tree import Constant, Predicate, Unknown
 from zonal.predicates.values import Session
 from zonal.sql.conditions import join, read_condition
 from zonal.sql.naming import describe
 from zonal.sql.statement import parse, prepare, with_room
-from zonal.sql.terms import Context, Source
+from zonal.sql.terms import Context, TableScope
 
 
 def parse_where(
@@ -148,10 +144,10 @@ def _is_optional(place: int, joins: list[exp.Join]) -> bool:
     return not is_joined or is_nullable or any(side in ("RIGHT", "FULL") for side in sides[place:])
 
 
-def _source(node: exp.Table, others: list[exp.Expr], select: exp.Select, session: Session) -> Source:
+def _source(node: exp.Table, others: list[exp.Expr], select: exp.Select, session: Session) -> TableScope:
     elsewhere = frozenset(name for other in others for name in _qualifiers(other))
     aliases = {item.alias.casefold() for item in select.expressions if isinstance(item, exp.Alias)}
-    return Source(
+    return TableScope(
         frozenset(_qualifiers(node)) - (elsewhere if not node.alias else elsewhere - {(node.alias.casefold(),)}),
         elsewhere - ({(node.alias.casefold(),)} if node.alias else set()),
         is_alone=not others,

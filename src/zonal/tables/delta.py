@@ -13,11 +13,11 @@ from zonal.files import Commit, Ints, Physical, Snapshot, refuse_impossible
 from zonal.layout import Layout
 from zonal.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.storage import Storage, open_regular
-from zonal.tables.deltaadds import Live
+from zonal.tables.deltaadds import LiveFile
 from zonal.tables.deltacommit import Replacement, commit, log_folder
 from zonal.tables.deltafiles import files_of
 from zonal.tables.deltaindex import covering, indexed, unused
-from zonal.tables.deltalisting import Log
+from zonal.tables.deltalisting import LogFolder
 from zonal.tables.deltalog import Metadata, Protocol, State, named_in, replay
 from zonal.tables.deltascan import Columns, deletion_vector
 from zonal.tables.deltaschema import read_schema
@@ -213,15 +213,15 @@ class DeltaTable:
         older = [state for state in list(self._states.values()) if version is not None and state.version <= version]
         return max(older, key=lambda state: state.version, default=None)
 
-    def _log(self) -> Log:
-        return Log.of(*self._storage.locate(f"{self._storage.root}/_delta_log"))
+    def _log(self) -> LogFolder:
+        return LogFolder.of(*self._storage.locate(f"{self._storage.root}/_delta_log"))
 
     def _state(self, snapshot: Snapshot) -> State:
         if (state := self._states.get(snapshot)) is None:
             state = self._states[snapshot] = self._replay(snapshot.version)
         return state
 
-    def _chosen(self, snapshot: Snapshot, files: Ints) -> tuple[State, list[Live]]:
+    def _chosen(self, snapshot: Snapshot, files: Ints) -> tuple[State, list[LiveFile]]:
         """Return some of a snapshot's files; by path, as a checkpoint written since may have another order."""
         state = self._state(snapshot)
         paths = snapshot.files.paths.take(pa.array(files)).to_pylist()
@@ -231,7 +231,7 @@ class DeltaTable:
         return state, [found[path] for path in paths]
 
     def _source(
-        self, snapshot: Snapshot, number: int, file: Live, reading: Reading, fixed: Sequence[pa.Field]
+        self, snapshot: Snapshot, number: int, file: LiveFile, reading: Reading, fixed: Sequence[pa.Field]
     ) -> Source:
         if reading.row_id is not None and (file.first_row_id is None or file.row_version is None):
             raise TableError(

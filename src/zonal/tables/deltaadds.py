@@ -48,7 +48,7 @@ class Adds:
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveFile:
     """One live file with all that a commit that removes it must repeat."""
 
     path: str
@@ -84,17 +84,19 @@ def dumped(value: Mapping[str, Any] | None) -> str | None:
     return json.dumps(kept) if kept else None
 
 
-def lives(rows: pa.Table) -> list[Live]:
+def lives(rows: pa.Table) -> list[LiveFile]:
     """Return the files of a table of the schema `ADDS`."""
     names = ("path", "logged", "size", "values", "tags", "descriptor", "first_row_id", "row_version")
     columns = (rows[name].to_pylist() for name in names)
     return [
-        Live(path, logged, size, dict(values or ()), json.loads(tags or "{}"), json.loads(vector or "null"), first, at)
+        LiveFile(
+            path, logged, size, dict(values or ()), json.loads(tags or "{}"), json.loads(vector or "null"), first, at
+        )
         for path, logged, size, values, tags, vector, first, at in zip(*columns, strict=True)
     ]
 
 
-class Rows:
+class AddedFiles:
     """Added files while the log's JSON actions are read."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layout import Layout
 from zonal.rewrite import Property, Written
 from zonal.storage import Storage
-from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG, Live
+from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG, LiveFile
 from zonal.tables.deltaindex import indexed
 from zonal.tables.deltalisting import Mark
 from zonal.tables.deltalog import Metadata, State
@@ -58,7 +58,7 @@ class Replacement:
     root: str
     base: State
     """The version that the rewrite read."""
-    removed: Sequence[Live]
+    removed: Sequence[LiveFile]
     added: Sequence[Written]
     values: Mapping[int, Mapping[str, str | None]]
     """Partition values by the number of the partition."""
@@ -121,7 +121,7 @@ def _send(mark: Mark, sending: Sending) -> None:
 # --- conflicts -------------------------------------------------------------------------------------------------------
 
 
-def still_live(replacement: Replacement, current: State) -> list[Live]:
+def still_live(replacement: Replacement, current: State) -> list[LiveFile]:
     """Return the files to remove as the current state has them, or a `ConflictError` if the rewrite doesn't fit it."""
     base, name = replacement.base, quoted(replacement.root, limit=300)
     if current.version < base.version or base.mark.replaced or _id(current) != _id(base):
@@ -160,7 +160,7 @@ def _comparable(metadata: Metadata) -> object:
 # --- actions ---------------------------------------------------------------------------------------------------------
 
 
-def actions(replacement: Replacement, removed: Sequence[Live], current: State) -> Iterator[Action]:
+def actions(replacement: Replacement, removed: Sequence[LiveFile], current: State) -> Iterator[Action]:
     """Yield the actions of the version behind `current`; `commitInfo` comes first ("In-Commit Timestamps")."""
     now = time.time_ns() // 1_000_000
     yield {"commitInfo": _info(replacement, current, now)}
@@ -222,7 +222,7 @@ def _with_properties(metadata: Metadata, layout: Layout, properties: Sequence[Pr
     return replace(metadata, configuration=configuration, action=action)
 
 
-def _have_statistics(current: State, removed: Sequence[Live], covering: Metadata) -> bool:
+def _have_statistics(current: State, removed: Sequence[LiveFile], covering: Metadata) -> bool:
     """Tell whether all files that stay have statistics of the columns that readers will look for.
 
     deltalake's reader for pyarrow takes a bound that is missing for one that no row meets, and loses the file's rows.

@@ -22,7 +22,7 @@ from zonal.storage import Storage
 from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG
 from zonal.tables.deltacommit import engine, log_folder, put_if_absent
 from zonal.tables.deltaindex import covering, indexed
-from zonal.tables.deltalisting import Log
+from zonal.tables.deltalisting import LogFolder
 from zonal.tables.deltalog import Metadata, named_in
 from zonal.tables.deltascan import Columns
 from zonal.tables.deltaschema import TIMESTAMP_NTZ, delta_schema, file_fields
@@ -127,7 +127,7 @@ class DeltaDestination:
         infos = filesystem.get_file_info(pa.fs.FileSelector(folder, allow_not_found=True))
         if not any(info.is_file and not info.base_name.startswith(".") for info in infos):
             return set()
-        log = Log.of(filesystem, folder)
+        log = LogFolder.of(filesystem, folder)
         return named_in(log, log.commits, self._storage.resolve) & {file.path for file in added}
 
     def _refuse_existing(self) -> None:

@@ -12,14 +12,14 @@ from zonal.errors import TableError, quoted
 from zonal.files import UNKNOWN, Files, Ints, LazyBounds
 from zonal.tables.deltaadds import Adds
 from zonal.tables.deltaindex import Steps, is_indexed
-from zonal.tables.deltaschema import Leaf
+from zonal.tables.deltaschema import DeltaLeaf
 from zonal.tables.deltastats import Stats, bounds, counts, several_bounds
 from zonal.tables.deltavalues import partition_bounds
 from zonal.tables.hivefolders import HIVE_NULL
 
 
 def files_of(
-    adds: Sequence[Adds], leaves: Sequence[Leaf], partitioning: Sequence[str], used: Collection[Steps]
+    adds: Sequence[Adds], leaves: Sequence[DeltaLeaf], partitioning: Sequence[str], used: Collection[Steps]
 ) -> tuple[Files, int]:
     """Return the files, with bounds of the leaves that are used, and how many files carry a clustering provider."""
     rows = [source.rows for source in adds]
@@ -80,7 +80,7 @@ def _parsed(source: Adds) -> pa.Array | None:
 # --- partitions ------------------------------------------------------------------------------------------------------
 
 
-def _partition_texts(rows: Sequence[pa.Table], leaf: Leaf) -> pa.DictionaryArray:
+def _partition_texts(rows: Sequence[pa.Table], leaf: DeltaLeaf) -> pa.DictionaryArray:
     """Return each file's value of a partition column, as written.
 
     An empty text is null for every type. Some readers don't take it for that among texts, so there it is kept apart:

@@ -56,7 +56,7 @@ def _marked(path: str) -> Mark | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class LogFolder:
     """The files of a `_delta_log` folder.
 
     The listing is the authority: `_last_checkpoint` is only a hint in the protocol, may be stale or broken, and a
@@ -70,7 +70,7 @@ class Log:
     """Complete checkpoints only, by version."""
 
     @classmethod
-    def of(cls, filesystem: pa.fs.FileSystem, folder: str) -> "Log":
+    def of(cls, filesystem: pa.fs.FileSystem, folder: str) -> "LogFolder":
         """List the folder; a folder that doesn't exist or has no log raises a `TableError`."""
         try:
             infos = filesystem.get_file_info(pa.fs.FileSelector(folder))

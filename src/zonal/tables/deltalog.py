@@ -19,9 +19,9 @@ import pyarrow.fs
 
 from zonal.errors import TableError, quoted
 from zonal.files import UNKNOWN, Commit
-from zonal.tables.deltaadds import ADDS, Adds, Key, Live, Rows, lives, vector_id
+from zonal.tables.deltaadds import ADDS, AddedFiles, Adds, Key, LiveFile, lives, vector_id
 from zonal.tables.deltacheckpoint import read_checkpoint_file
-from zonal.tables.deltalisting import Log, Mark
+from zonal.tables.deltalisting import LogFolder, Mark
 
 Json = Any
 """What `json.loads` returns."""
@@ -76,13 +76,15 @@ class State:
     problems: tuple[str, ...] = ()
     """Checkpoints that couldn't be read and weren't needed."""
 
-    def find(self, paths: Iterable[str]) -> list[Live]:
+    def find(self, paths: Iterable[str]) -> list[LiveFile]:
         """Return the files at the given locations, as far as they are live."""
         rows = pa.concat_tables([ADDS.empty_table(), *(source.rows for source in self.adds)])
         return lives(rows.filter(pc.is_in(rows["path"], value_set=pa.array(paths, pa.string()))))
 
 
-def replay(log: Log, resolve: Callable[[str], str], *, version: int | None = None, after: State | None = None) -> State:
+def replay(
+    log: LogFolder, resolve: Callable[[str], str], *, version: int | None = None, after: State | None = None
+) -> State:
     """Return the state of the newest version, or of `version`.
 
     `resolve` turns an action's path into a full location, and `after` is an older state to go on from, as long as the
@@ -121,7 +123,7 @@ def replay(log: Log, resolve: Callable[[str], str], *, version: int | None = Non
     )
 
 
-def named_in(log: Log, versions: Iterable[int], resolve: Callable[[str], str]) -> set[str]:
+def named_in(log: LogFolder, versions: Iterable[int], resolve: Callable[[str], str]) -> set[str]:
     """Return the locations of all files that these commits add."""
     infos = [log.commits[number] for number in versions]
     found: set[str] = set()
@@ -150,7 +152,7 @@ class _Begun:
         return cls(state.version, replayed, state.adds, state.infos, {}, state.problems)
 
 
-def _begin(log: Log, wanted: int, resolve: Callable[[str], str]) -> _Begun:
+def _begin(log: LogFolder, wanted: int, resolve: Callable[[str], str]) -> _Begun:
     """Read the newest checkpoint that can be read; the commits behind an older one, or all of them, say the same."""
     problems: list[str] = []
     for start in log.starts(wanted):
@@ -191,7 +193,7 @@ class _Replay:
         self.metadata: Metadata | None = None
         self.infos: dict[int, Info] = {}
         self.domains: dict[str, str] = {}
-        self._rows = Rows()
+        self._rows = AddedFiles()
         self._files: dict[Key, int] = {}
         """What JSON actions say of a file: its row, or UNKNOWN for a removed one."""
 
@@ -266,7 +268,7 @@ def _keys(rows: pa.Table) -> list[Key]:
     return list(zip(rows["path"].to_pylist(), rows["vector"].to_pylist(), strict=True))
 
 
-def _history(log: Log, start: int, resolve: Callable[[str], str]) -> tuple[dict[int, Info], dict[Key, int]]:
+def _history(log: LogFolder, start: int, resolve: Callable[[str], str]) -> tuple[dict[int, Info], dict[Key, int]]:
     """Return what the commits up to a checkpoint, as far as the log still has them, tell: infos, and who added files.
 
     They aren't needed to read the table, so a line that can't be read leaves its files without a version.
@@ -303,7 +305,7 @@ def _dated(source: Adds, added: Mapping[Key, int]) -> Adds:
 # --- checkpoints -----------------------------------------------------------------------------------------------------
 
 
-def _read_checkpoint(log: Log, infos: Iterable[pa.fs.FileInfo], replayed: _Replay) -> list[Adds]:
+def _read_checkpoint(log: LogFolder, infos: Iterable[pa.fs.FileInfo], replayed: _Replay) -> list[Adds]:
     """Return the files of a checkpoint; its other actions, and those of a JSON checkpoint, go to `replayed`."""
     sources: list[Adds] = []
     sidecars: list[str] = []

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
 from zonal.rewrite import Reading, Vector
-from zonal.tables.deltaadds import Live
+from zonal.tables.deltaadds import LiveFile
 from zonal.tables.deltalog import Metadata, Protocol
-from zonal.tables.deltaschema import Leaf, file_fields, read_schema
+from zonal.tables.deltaschema import DeltaLeaf, file_fields, read_schema
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _DIGITS = {character: value for value, character in enumerate(_Z85)}
@@ -27,7 +27,7 @@ class Columns:
     """`delta.columnMapping.mode`."""
     fields: Mapping[str, pa.Field]
     """Top-level fields in files, by logical name, with those of partition columns."""
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[DeltaLeaf, ...]
     partitioning: tuple[str, ...]
     tracking: tuple[str, str] | None
     """Columns in files with the ids and commit versions of rows, where they are tracked."""
@@ -96,7 +96,7 @@ def _tracking(configuration: Mapping[str, str]) -> tuple[str, str] | None:
 # --- deletion vectors ------------------------------------------------------------------------------------------------
 
 
-def deletion_vector(file: Live, root: str, resolve: Callable[[str], str]) -> Vector | None:
+def deletion_vector(file: LiveFile, root: str, resolve: Callable[[str], str]) -> Vector | None:
     """Tell where a file's deletion vector lies ("Deletion Vector Descriptor Schema")."""
     if file.vector is None:
         return None

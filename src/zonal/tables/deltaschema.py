@@ -38,11 +38,11 @@ _TYPES: Mapping[str, pa.DataType] = {
     "void": pa.null(),
 }
 
-_Found = tuple["Leaf", tuple[int, ...]]
+_Found = tuple["DeltaLeaf", tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Leaf:
+class DeltaLeaf:
     """A column without children, or a struct's leaf."""
 
     name: str
@@ -57,7 +57,7 @@ class Leaf:
     """A double that type widening made of a float: statistics of old files are the text of a float."""
 
 
-def read_schema(text: str, *, mapping: str = "none") -> tuple[pa.Schema, tuple[Leaf, ...]]:
+def read_schema(text: str, *, mapping: str = "none") -> tuple[pa.Schema, tuple[DeltaLeaf, ...]]:
     """Read the schema JSON of the log, with `mapping` as `delta.columnMapping.mode`.
 
     A leaf whose dotted name means another column first (see `zonal.columns.find`) is left out.
@@ -128,7 +128,7 @@ def _read_fields(struct: Json, mapping: str, above: str, steps: tuple[str, ...])
         else:
             arrow, below = _type(kind), []
         if arrow == VARIANT and not below:
-            parts = [Leaf(f"{dotted}.{part.name}", part.type, (*path, part.name), bounded=False) for part in arrow]
+            parts = [DeltaLeaf(f"{dotted}.{part.name}", part.type, (*path, part.name), bounded=False) for part in arrow]
             below = [(part, (position,)) for position, part in enumerate(parts)]
         position = len(fields)
         leaves += [(leaf, (position, *rest)) for leaf, rest in below]
@@ -138,13 +138,13 @@ def _read_fields(struct: Json, mapping: str, above: str, steps: tuple[str, ...])
     return fields, leaves
 
 
-def _leaf(name: str, kind: pa.DataType, steps: tuple[str, ...], metadata: Mapping[str, Any], mapping: str) -> Leaf:
+def _leaf(name: str, kind: pa.DataType, steps: tuple[str, ...], metadata: Mapping[str, Any], mapping: str) -> DeltaLeaf:
     field_id = metadata.get(_ID) if mapping == "id" else None
     # Statistics of a collated string are in the order of its bytes, predicates on it are not.
     bounded = raw_type(kind) is not None and "__COLLATIONS" not in metadata
     changes = metadata.get("delta.typeChanges") or ()
     was_float = pa.types.is_float64(kind) and any(change.get("fromType") == "float" for change in changes)
-    return Leaf(name, kind, steps, field_id, bounded, was_float)
+    return DeltaLeaf(name, kind, steps, field_id, bounded, was_float)
 
 
 def _members(struct: Json) -> list[Mapping[str, Any]]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from zonal.files import UNKNOWN, Bounds, Ints
-from zonal.tables.deltaschema import TIMESTAMP_NTZ, Json, Leaf, raw_type, wide_type
+from zonal.tables.deltaschema import TIMESTAMP_NTZ, DeltaLeaf, Json, raw_type, wide_type
 
 Numbers = Any
 """A numpy array whose type depends on an argument."""
@@ -68,12 +68,12 @@ def counts(sources: Sequence[Stats]) -> Counts:
     return Counts(np.maximum(column("numRecords", UNKNOWN), UNKNOWN), ~column("tightBounds", True))
 
 
-def bounds(leaf: Leaf, sources: Sequence[Stats], totals: Counts) -> Bounds:
+def bounds(leaf: DeltaLeaf, sources: Sequence[Stats], totals: Counts) -> Bounds:
     """Decode one column's statistics: `lower` <= every value <= `upper` in every file, null where that isn't sure."""
     return several_bounds([leaf], sources, totals)[leaf.name]
 
 
-def several_bounds(leaves: Sequence[Leaf], sources: Sequence[Stats], totals: Counts) -> dict[str, Bounds]:
+def several_bounds(leaves: Sequence[DeltaLeaf], sources: Sequence[Stats], totals: Counts) -> dict[str, Bounds]:
     """Decode several columns in one pass over the statistics' text."""
     groups: dict[str, dict[tuple[str, ...], pa.DataType]] = {"nullCount": {leaf.steps: pa.int64() for leaf in leaves}}
     for leaf in leaves:
@@ -85,11 +85,11 @@ def several_bounds(leaves: Sequence[Leaf], sources: Sequence[Stats], totals: Cou
     return {leaf.name: _leaf_bounds(leaf, each, totals) for leaf in leaves}
 
 
-def _raw(leaf: Leaf) -> pa.DataType | None:
+def _raw(leaf: DeltaLeaf) -> pa.DataType | None:
     return raw_type(leaf.type) if leaf.bounded else None
 
 
-def _leaf_bounds(leaf: Leaf, each: Sequence[tuple[Mapping[str, pa.Array], Stats]], totals: Counts) -> Bounds:
+def _leaf_bounds(leaf: DeltaLeaf, each: Sequence[tuple[Mapping[str, pa.Array], Stats]], totals: Counts) -> Bounds:
     raw = _raw(leaf)
     counted = [_filled(_walk(part["nullCount"], leaf.steps), "nullCount", leaf.steps, source) for part, source in each]
     lower, upper = (_side(leaf, each, side) for side in (-1, 1))
@@ -109,7 +109,7 @@ def _nulls(nulls: Ints, totals: Counts) -> Ints:
     return np.where(impossible | useless, UNKNOWN, nulls)
 
 
-def _side(leaf: Leaf, each: Sequence[tuple[Mapping[str, pa.Array], Stats]], side: int) -> pa.Array:
+def _side(leaf: DeltaLeaf, each: Sequence[tuple[Mapping[str, pa.Array], Stats]], side: int) -> pa.Array:
     """Return the bounds below (-1) or above (1) of all sources."""
     none = pa.nulls(0, pa.large_binary() if pa.types.is_string(leaf.type) else leaf.type)
     group = "minValues" if side < 0 else "maxValues"
@@ -249,7 +249,7 @@ def timestamps(texts: pa.Array, kind: pa.DataType, side: int) -> pa.Array:
     return pc.coalesce(cast_or_null(pc.if_else(zoned, texts, None), kind), moved)
 
 
-def _outward(values: pa.Array, leaf: Leaf, side: int) -> pa.Array:
+def _outward(values: pa.Array, leaf: DeltaLeaf, side: int) -> pa.Array:
     """Move bounds outward by what writers may have lost, and give them the column's type."""
     if pa.types.is_string(leaf.type):
         return _outward_strings(values, side)
@@ -281,7 +281,7 @@ def _outward_strings(values: pa.Array, side: int) -> pa.Array:
     return pc.if_else(pc.greater_equal(pc.binary_length(as_bytes), 32), above, as_bytes)
 
 
-def _outward_floats(values: pa.Array, leaf: Leaf, side: int) -> pa.Array:
+def _outward_floats(values: pa.Array, leaf: DeltaLeaf, side: int) -> pa.Array:
     """Give floats one step of their precision, for texts that were rounded twice; doubles round-trip."""
     numbers = values.to_numpy(zero_copy_only=False)
     if pa.types.is_float32(leaf.type) or leaf.was_float:

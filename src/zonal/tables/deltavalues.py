@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from zonal.errors import TableError, quoted
 from zonal.files import Bounds
-from zonal.tables.deltaadds import Live
+from zonal.tables.deltaadds import LiveFile
 from zonal.tables.deltastats import Counts, cast_or_null, timestamps
 
 
-def constants(file: Live, fields: Sequence[pa.Field]) -> dict[str, pa.Scalar]:
+def constants(file: LiveFile, fields: Sequence[pa.Field]) -> dict[str, pa.Scalar]:
     """Return the values of partition columns, by their name in files."""
     return {field.name: partition_value(file.values.get(field.name), field) for field in fields}
 

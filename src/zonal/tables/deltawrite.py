@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from zonal.errors import TableError, quoted
 from zonal.rewrite import ColumnMetrics, Written
-from zonal.tables.deltaadds import Live
+from zonal.tables.deltaadds import LiveFile
 from zonal.tables.deltaschema import VARIANT
 
 Steps = tuple[str, ...]
@@ -55,7 +55,7 @@ def add_action(
     }
 
 
-def remove_action(file: Live, *, time: int) -> dict[str, Any]:
+def remove_action(file: LiveFile, *, time: int) -> dict[str, Any]:
     """Return the body of a `remove` action that repeats all that the file's `add` said."""
     body = {
         "path": file.logged,

@@ -40,7 +40,7 @@ from pyiceberg.types import (
 )
 
 from zonal.files import UNKNOWN, Bounds, Ints, LazyBounds
-from zonal.tables.icebergmanifests import Live
+from zonal.tables.icebergmanifests import LiveFiles
 
 EXACT = Context(prec=100, traps=[Inexact, InvalidOperation])
 _FLOATS = (FloatType, DoubleType)
@@ -51,7 +51,7 @@ _NO_OVERFLOW = 2**30
 _DAY = {"D": 1, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-class Leaf(NamedTuple):
+class IcebergLeaf(NamedTuple):
     """A column, or the leaf of a struct, that has one value a row."""
 
     name: str
@@ -92,10 +92,10 @@ def _walk(struct_type: StructType, above: str) -> Iterator[tuple[str, NestedFiel
             yield f"{above}{field.name}", field
 
 
-def leaves(schema: Schema) -> dict[int, Leaf]:
+def leaves(schema: Schema) -> dict[int, IcebergLeaf]:
     """List by field id what can have bounds: everything but lists and maps."""
     return {
-        field.field_id: Leaf(name, field.field_id, field.field_type, bound_type(field.field_type))
+        field.field_id: IcebergLeaf(name, field.field_id, field.field_type, bound_type(field.field_type))
         for name, field in fields(schema).items()
         if isinstance(field.field_type, PrimitiveType)
     }
@@ -111,7 +111,7 @@ def bound_type(kind: IcebergType) -> pa.DataType:
 # --- metrics -------------------------------------------------------------------------------------------------------
 
 
-def column_bounds(live: Live, columns: Mapping[int, Leaf]) -> LazyBounds:
+def column_bounds(live: LiveFiles, columns: Mapping[int, IcebergLeaf]) -> LazyBounds:
     """Decode metrics on demand; every column is there, with null bounds where a manifest has none.
 
     A file without metrics of a column says nothing of it, not even that it lacks the column: in version 3 a column that
@@ -120,7 +120,7 @@ def column_bounds(live: Live, columns: Mapping[int, Leaf]) -> LazyBounds:
     return LazyBounds({leaf.name: partial(_decoded, live, leaf) for leaf in columns.values()})
 
 
-def _decoded(live: Live, leaf: Leaf) -> Bounds:
+def _decoded(live: LiveFiles, leaf: IcebergLeaf) -> Bounds:
     lower = [value for part in live.metrics for value in _stored(part.lower.get(leaf.field_id), part.count)]
     upper = [value for part in live.metrics for value in _stored(part.upper.get(leaf.field_id), part.count)]
     below, above = _decoder(leaf.type, upper=False), _decoder(leaf.type, upper=True)
@@ -140,7 +140,7 @@ def _stored(values: pa.Array | None, count: int) -> Sequence[bytes | None]:
     return [None] * count if values is None else values.to_pylist()
 
 
-def _bounds(leaf: Leaf, lower: Sequence[object], upper: Sequence[object], nulls: Ints, nans: Ints) -> Bounds:
+def _bounds(leaf: IcebergLeaf, lower: Sequence[object], upper: Sequence[object], nulls: Ints, nans: Ints) -> Bounds:
     low, high = pa.array(lower, leaf.bound_type), pa.array(upper, leaf.bound_type)
     if not pa.types.is_null(leaf.bound_type):
         crossed = pc.fill_null(pc.greater(low, high), False)
@@ -219,7 +219,9 @@ class _Known(NamedTuple):
     all_nan: bool | None = None
 
 
-def partition_bounds(live: Live, specs: Mapping[int, PartitionSpec], columns: Mapping[int, Leaf]) -> LazyBounds:
+def partition_bounds(
+    live: LiveFiles, specs: Mapping[int, PartitionSpec], columns: Mapping[int, IcebergLeaf]
+) -> LazyBounds:
     """Tell what partition values say of the columns they are made of.
 
     Files whose spec has no field of a column have null bounds and UNKNOWN counts there.
@@ -234,7 +236,7 @@ def _used(spec: PartitionSpec) -> Iterator[PartitionField]:
     return (field for field in spec.fields if isinstance(field.transform, kinds))
 
 
-def _of_partitions(live: Live, specs: Mapping[int, PartitionSpec], leaf: Leaf) -> Bounds:
+def _of_partitions(live: LiveFiles, specs: Mapping[int, PartitionSpec], leaf: IcebergLeaf) -> Bounds:
     known = [_all_known(leaf, specs.get(spec_id), values) for spec_id, values in live.keys]
     none = np.empty(len(known), np.int64)
     bounds = _bounds(leaf, [one.lower for one in known], [one.upper for one in known], none, none)
@@ -249,7 +251,7 @@ def _of_partitions(live: Live, specs: Mapping[int, PartitionSpec], leaf: Leaf) -
     )
 
 
-def _all_known(leaf: Leaf, spec: PartitionSpec | None, values: Mapping[int, object]) -> _Known:
+def _all_known(leaf: IcebergLeaf, spec: PartitionSpec | None, values: Mapping[int, object]) -> _Known:
     """Put together what all fields of a spec say of a column: the intersection of their ranges."""
     known = _Known()
     for field in _used(spec) if spec else ():
@@ -264,7 +266,7 @@ def _all_known(leaf: Leaf, spec: PartitionSpec | None, values: Mapping[int, obje
     return known
 
 
-def _known(leaf: Leaf, field: PartitionField, value: Any) -> _Known:  # noqa: ANN401
+def _known(leaf: IcebergLeaf, field: PartitionField, value: Any) -> _Known:  # noqa: ANN401
     """Invert a transform. All of them give null for null and for nothing else ("Partition Transforms")."""
     if value is None:
         return _Known(all_null=True, all_nan=False)

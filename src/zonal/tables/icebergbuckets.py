@@ -27,11 +27,13 @@ from pyiceberg.types import (
 )
 
 from zonal.files import UNKNOWN, Buckets
-from zonal.tables.icebergbounds import EXACT, MICROS, NANOS, Leaf
-from zonal.tables.icebergmanifests import Live
+from zonal.tables.icebergbounds import EXACT, MICROS, NANOS, IcebergLeaf
+from zonal.tables.icebergmanifests import LiveFiles
 
 
-def buckets(live: Live, specs: Mapping[int, PartitionSpec], columns: Mapping[int, Leaf]) -> tuple[Buckets, ...]:
+def buckets(
+    live: LiveFiles, specs: Mapping[int, PartitionSpec], columns: Mapping[int, IcebergLeaf]
+) -> tuple[Buckets, ...]:
     """Give the bucket of each file for every column and number of buckets."""
     hashed = {
         (field.source_id, field.transform.num_buckets)
@@ -44,7 +46,7 @@ def buckets(live: Live, specs: Mapping[int, PartitionSpec], columns: Mapping[int
     return tuple(_buckets(live, specs, columns[source], count) for source, count in sorted(hashed))
 
 
-def _buckets(live: Live, specs: Mapping[int, PartitionSpec], leaf: Leaf, count: int) -> Buckets:
+def _buckets(live: LiveFiles, specs: Mapping[int, PartitionSpec], leaf: IcebergLeaf, count: int) -> Buckets:
     transform: BucketTransform[Any] = BucketTransform(count)
     field_ids = {
         spec_id: field.field_id

@@ -36,7 +36,7 @@ from zonal.durability import flush_folders
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layout import Layout
 from zonal.rewrite import Rewrite
-from zonal.tables.icebergconflicts import Replaced, partitions_of, replaced
+from zonal.tables.icebergconflicts import Replacement, partitions_of, replaced
 from zonal.tables.icebergentries import (
     ADDED_FILES,
     DELETES,
@@ -44,8 +44,8 @@ from zonal.tables.icebergentries import (
     FILE_SEQUENCE,
     FIRST_ROW_ID,
     Contents,
-    Entry,
     Fields,
+    ManifestEntry,
     counted,
     read_contents,
 )
@@ -62,14 +62,7 @@ from zonal.tables.icebergmanifests import (
 )
 from zonal.tables.icebergmetrics import data_file, kept_metrics
 from zonal.tables.icebergsummary import RUN, summary_of
-from zonal.tables.icebergwriters import (
-    ADDED,
-    DELETED,
-    EXISTING,
-    commit_updates,
-    write_manifest,
-    write_manifest_list,
-)
+from zonal.tables.icebergwriters import ADDED, DELETED, EXISTING, commit_updates, write_manifest, write_manifest_list
 from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
 
 ATTEMPTS = 10
@@ -97,7 +90,7 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema, sending:
     if not len(rewrite.removed):
         raise TableError(f"The rewrite of {quoted(target.name)} replaces no files.")
     snapshot_id = uuid.uuid4().int >> 65 or 1
-    known: dict[str, Sequence[Entry]] = {}
+    known: dict[str, Sequence[ManifestEntry]] = {}
     failed: list[_Attempt] = []
     for attempt in range(ATTEMPTS + 1):
         table = target.load() if not failed else _settled(target, snapshot_id, rewrite, failed)
@@ -147,7 +140,7 @@ def files_since(table: Table, rewrite: Rewrite) -> set[str]:
 
 def _paths_since(table: Table, rewrite: Rewrite) -> set[str]:
     """Return all that snapshots refer to which aren't as old as a rewrite's base: manifest lists, manifests, files."""
-    known: dict[str, Sequence[Entry]] = {}
+    known: dict[str, Sequence[ManifestEntry]] = {}
     found: set[str] = set()
     for snapshot in _since(table, rewrite):
         found.add(snapshot.manifest_list)
@@ -206,7 +199,7 @@ class _Attempt:
     """One attempt: writes manifests and a manifest list, and gives the updates for the catalog."""
 
     def __init__(
-        self, table: Table, branch: str, snapshot_id: int, rewrite: Rewrite, schema: Schema, found: Replaced
+        self, table: Table, branch: str, snapshot_id: int, rewrite: Rewrite, schema: Schema, found: Replacement
     ) -> None:
         self._table, self._metadata = table, table.metadata
         self._branch, self._snapshot_id, self._rewrite, self._schema = branch, snapshot_id, rewrite, schema
@@ -308,7 +301,7 @@ class _Attempt:
             elif _has_files(part, line):
                 yield line
 
-    def _kept(self, entry: Entry, *, is_gone: bool) -> Fields:
+    def _kept(self, entry: ManifestEntry, *, is_gone: bool) -> Fields:
         return {
             STATUS: DELETED if is_gone else EXISTING,
             SNAPSHOT_ID: self._snapshot_id if is_gone else entry.snapshot_id,

@@ -21,7 +21,7 @@ from zonal.errors import ConflictError, quoted
 from zonal.layout import Layout
 from zonal.rewrite import Rewrite
 from zonal.tables.icebergdeletes import DeleteIndex, may_name
-from zonal.tables.icebergentries import Contents, Entry, data_entries, delete_entries, read_contents
+from zonal.tables.icebergentries import Contents, ManifestEntry, data_entries, delete_entries, read_contents
 from zonal.tables.icebergmanifests import Delete
 from zonal.tables.icebergscan import global_specs
 
@@ -30,15 +30,15 @@ LARGEST_OPENED = 64 * 1024**2
 
 
 @dataclass(frozen=True, eq=False)
-class Replaced:
+class Replacement:
     """What a commit replaces in the head of a branch."""
 
     base: PyIcebergSnapshot
     head: PyIcebergSnapshot
     contents: Sequence[Contents]
     """The manifests of the head."""
-    data: Sequence[Entry]
-    deletes: Sequence[Entry]
+    data: Sequence[ManifestEntry]
+    deletes: Sequence[ManifestEntry]
     """Deletion vectors and delete files that apply to rewritten files only."""
 
     @property
@@ -55,8 +55,8 @@ def replaced(
     branch: str,
     rewrite: Rewrite,
     schema: Schema,
-    known: dict[str, Sequence[Entry]],
-) -> Replaced:
+    known: dict[str, Sequence[ManifestEntry]],
+) -> Replacement:
     """Find what a rewrite replaces in the newest version, or raise a `ConflictError`; `known` as in `read_contents`.
 
     `schema` is the one that the rewritten rows were read with.
@@ -72,7 +72,7 @@ def replaced(
     gone = {id(entry) for entry in removed}
     left = [entry for entry in data if id(entry) not in gone]
     old = [entry for entry in deletes if entry.sequence <= sequence]
-    return Replaced(base, head, contents, removed, _obsolete(old, removed, left, global_specs(metadata.specs())))
+    return Replacement(base, head, contents, removed, _obsolete(old, removed, left, global_specs(metadata.specs())))
 
 
 def _base_and_head(
@@ -137,7 +137,7 @@ def _still_reads(before: IcebergType, after: IcebergType) -> bool:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-def _live(name: str, data: Sequence[Entry], rewrite: Rewrite, sequence: int) -> list[Entry]:
+def _live(name: str, data: Sequence[ManifestEntry], rewrite: Rewrite, sequence: int) -> list[ManifestEntry]:
     """Find the files to remove: all of them must be live, as often as they were, and not added again since."""
     paths = rewrite.base.files.paths.take(rewrite.removed).to_pylist()
     wanted = Counter(paths)
@@ -154,7 +154,7 @@ def _live(name: str, data: Sequence[Entry], rewrite: Rewrite, sequence: int) -> 
     return found
 
 
-def _check_deletes(name: str, io: FileIO, removed: Sequence[Entry], deletes: Sequence[Entry]) -> None:
+def _check_deletes(name: str, io: FileIO, removed: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry]) -> None:
     """Refuse position deletes and deletion vectors of rewritten files, by path, or by partition and content."""
     by_key: dict[tuple[object, ...], list[str]] = {}
     for entry in removed:
@@ -177,7 +177,7 @@ def _check_deletes(name: str, io: FileIO, removed: Sequence[Entry], deletes: Seq
         )
 
 
-def _named(io: FileIO, entry: Entry, candidates: Sequence[str]) -> set[str]:
+def _named(io: FileIO, entry: ManifestEntry, candidates: Sequence[str]) -> set[str]:
     """Return the candidates that a position delete file names; all of them where it can't be opened cheaply."""
     if not candidates or entry.size > LARGEST_OPENED:
         return set(candidates)
@@ -190,8 +190,11 @@ def _named(io: FileIO, entry: Entry, candidates: Sequence[str]) -> set[str]:
 
 
 def _obsolete(
-    entries: Sequence[Entry], removed: Sequence[Entry], left: Sequence[Entry], everywhere: set[int]
-) -> list[Entry]:
+    entries: Sequence[ManifestEntry],
+    removed: Sequence[ManifestEntry],
+    left: Sequence[ManifestEntry],
+    everywhere: set[int],
+) -> list[ManifestEntry]:
     """List the deletes that apply to removed files and to none that is left."""
     if not entries:
         return []
@@ -201,7 +204,7 @@ def _obsolete(
     return [entries[number] for number in sorted(used - _applied(index, left))] if used else []
 
 
-def _applied(index: DeleteIndex, files: Sequence[Entry]) -> set[int]:
+def _applied(index: DeleteIndex, files: Sequence[ManifestEntry]) -> set[int]:
     keys = {id(entry): entry.key for entry in files}
     oldest: dict[tuple[object, ...], int] = {}
     applied: set[int] = set()
@@ -215,7 +218,7 @@ def _applied(index: DeleteIndex, files: Sequence[Entry]) -> set[int]:
     return applied
 
 
-def partitions_of(rewrite: Rewrite, removed: Sequence[Entry]) -> Mapping[int, Entry]:
+def partitions_of(rewrite: Rewrite, removed: Sequence[ManifestEntry]) -> Mapping[int, ManifestEntry]:
     """Return a removed file of each partition that the rewrite numbers; new files take over its spec and values."""
     by_path = {entry.path: entry for entry in removed}
     paths = rewrite.base.files.paths.take(rewrite.removed).to_pylist()

@@ -40,13 +40,7 @@ from zonal.tables.icebergmetrics import data_file, kept_metrics, plain
 from zonal.tables.icebergscan import reading_schema
 from zonal.tables.icebergschema import new_schema
 from zonal.tables.icebergsummary import RUN
-from zonal.tables.icebergwriters import (
-    ADDED,
-    commit_creation,
-    staged_table,
-    write_manifest,
-    write_manifest_list,
-)
+from zonal.tables.icebergwriters import ADDED, commit_creation, staged_table, write_manifest, write_manifest_list
 from zonal.tables.icebergwriting import writing_of
 from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
 

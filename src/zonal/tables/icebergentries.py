@@ -45,7 +45,7 @@ DELETES = 1
 """Content of a manifest of delete files."""
 
 
-class Entry(NamedTuple):
+class ManifestEntry(NamedTuple):
     """A live file, with what it inherits from its manifest."""
 
     file: Fields
@@ -86,7 +86,7 @@ class Contents(NamedTuple):
     """A manifest: its line in the manifest list, and its live files."""
 
     line: Fields
-    entries: Sequence[Entry]
+    entries: Sequence[ManifestEntry]
 
     @property
     def holds_data(self) -> bool:
@@ -95,7 +95,7 @@ class Contents(NamedTuple):
 
 
 def read_contents(
-    io: FileIO, manifest_list: str | None, known: dict[str, Sequence[Entry]] | None = None
+    io: FileIO, manifest_list: str | None, known: dict[str, Sequence[ManifestEntry]] | None = None
 ) -> list[Contents]:
     """Read all manifests of a snapshot, in order; `known` keeps those that were read, which never change.
 
@@ -114,7 +114,7 @@ def read_contents(
     return [Contents(line, known[path]) for path, line in zip(paths, lines, strict=True)]
 
 
-def _entries(data: bytes, line: Fields) -> Iterator[Entry]:
+def _entries(data: bytes, line: Fields) -> Iterator[ManifestEntry]:
     """Decode live entries; "Sequence Number Inheritance" and "First Row ID Inheritance" of the specification."""
     spec_id, sequence, snapshot_id = int(line[SPEC_ID]), line.get(MANIFEST_SEQUENCE) or 0, line.get(ADDED_BY)
     next_row_id = line.get(MANIFEST_FIRST_ROW_ID)
@@ -128,7 +128,7 @@ def _entries(data: bytes, line: Fields) -> Iterator[Entry]:
         if first_row_id is None and next_row_id is not None and file.get(CONTENT) in (None, DATA):
             first_row_id = next_row_id
             next_row_id += file[RECORDS]
-        yield Entry(
+        yield ManifestEntry(
             file,
             spec_id,
             _or(record.get(SNAPSHOT_ID), snapshot_id),
@@ -142,12 +142,12 @@ def _or(value: Any, inherited: Any) -> Any:  # noqa: ANN401
     return inherited if value is None else value
 
 
-def data_entries(contents: Sequence[Contents]) -> list[Entry]:
+def data_entries(contents: Sequence[Contents]) -> list[ManifestEntry]:
     """List the data files in the order of `icebergmanifests.read_live`."""
     return [entry for part in contents for entry in part.entries if entry.file.get(CONTENT) in (None, DATA)]
 
 
-def delete_entries(contents: Sequence[Contents]) -> list[Entry]:
+def delete_entries(contents: Sequence[Contents]) -> list[ManifestEntry]:
     """List the delete files and deletion vectors."""
     return [entry for part in contents for entry in part.entries if entry.file.get(CONTENT) not in (None, DATA)]
 
@@ -169,7 +169,7 @@ def counted(io: FileIO, line: Fields) -> Fields:
 _COUNTS = {ADDED_FILES: ADDED_ROWS, EXISTING_FILES: EXISTING_ROWS, DELETED_FILES: DELETED_ROWS}
 
 
-def same_files(entries: Sequence[Entry], paths: Sequence[str], name: str) -> None:
+def same_files(entries: Sequence[ManifestEntry], paths: Sequence[str], name: str) -> None:
     """Check that a snapshot's files are those that were read before; they are known by their positions."""
     if len(entries) != len(paths) or any(entry.path != path for entry, path in zip(entries, paths, strict=True)):
         raise TableError(f"The snapshot of {quoted(name)} is not one of this table. Read it again.")

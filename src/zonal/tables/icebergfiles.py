@@ -22,7 +22,7 @@ from zonal.files import Commit, Files
 from zonal.layout import Layout
 from zonal.tables.icebergbounds import column_bounds, leaves, partition_bounds
 from zonal.tables.icebergbuckets import buckets
-from zonal.tables.icebergmanifests import Live, PartitionKey
+from zonal.tables.icebergmanifests import LiveFiles, PartitionKey
 from zonal.tables.icebergscan import ROW_LINEAGE
 from zonal.tables.table import LAYOUT_PROPERTY
 
@@ -31,7 +31,7 @@ NOT_REWRITTEN = (GeometryType, GeographyType, UnknownType, TimestampNanoType, Ti
 """Types that zonal doesn't write; PyIceberg itself refuses tables with `variant`, which it doesn't know."""
 
 
-def files_of(live: Live, metadata: TableMetadata, schema: Schema, commits: Mapping[int, Commit]) -> Files:
+def files_of(live: LiveFiles, metadata: TableMetadata, schema: Schema, commits: Mapping[int, Commit]) -> Files:
     """Put together what is known of the live files."""
     specs = metadata.specs()
     columns = leaves(schema)
@@ -52,7 +52,7 @@ def files_of(live: Live, metadata: TableMetadata, schema: Schema, commits: Mappi
     )
 
 
-def _layout_ids(live: Live, metadata: TableMetadata, commits: Mapping[int, Commit]) -> Iterator[str | None]:
+def _layout_ids(live: LiveFiles, metadata: TableMetadata, commits: Mapping[int, Commit]) -> Iterator[str | None]:
     """Tell the layout of each file by the snapshot that added it; once that is expired, by the folder of its run."""
     ids = {number: _layout_id(commit.details.get(LAYOUT_PROPERTY)) for number, commit in commits.items()}
     run = re.compile(re.escape(data_location(metadata)) + r"/zonal-([0-9a-f]{12})-")
@@ -106,7 +106,7 @@ def _escaped(text: str) -> str:
     return re.sub(r"[%/=\x00-\x1f\x7f]", lambda match: f"%{ord(match[0]):02X}", text)
 
 
-def blockers_of(metadata: TableMetadata, schema: Schema, live: Live) -> Iterator[str]:
+def blockers_of(metadata: TableMetadata, schema: Schema, live: LiveFiles) -> Iterator[str]:
     """Say what zonal can't keep in a rewrite."""
     version = metadata.format_version
     if version > NEWEST_FORMAT:

@@ -76,7 +76,7 @@ class Delete(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Live:
+class LiveFiles:
     """The live data files of a snapshot, in the order of its manifests."""
 
     paths: pa.Array
@@ -94,7 +94,7 @@ class Live:
     encrypted: bool
 
 
-def read_live(io: FileIO, manifest_list: str | None, *, global_specs: set[int], columns: set[int]) -> Live:
+def read_live(io: FileIO, manifest_list: str | None, *, global_specs: set[int], columns: set[int]) -> LiveFiles:
     """Read all manifests of a snapshot; metrics are kept for the field ids in `columns`.
 
     `global_specs` are the partition specs without fields: equality deletes of such a spec apply to every partition. A
@@ -114,7 +114,7 @@ def read_live(io: FileIO, manifest_list: str | None, *, global_specs: set[int], 
     formats: dict[str, int] = defaultdict(int)
     for row in rows:
         formats[row.format] += 1
-    return Live(
+    return LiveFiles(
         paths=pa.array(paths, pa.string()),
         formats=formats,
         sizes=sizes,

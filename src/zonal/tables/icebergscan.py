@@ -22,7 +22,7 @@ from zonal.tables.icebergentries import (
     CONTENT_SIZE,
     EQUALITY_IDS,
     Contents,
-    Entry,
+    ManifestEntry,
     data_entries,
     delete_entries,
     same_files,
@@ -196,7 +196,7 @@ class _Sources:
         self._constants = {number: list(_identities(spec, tops)) for number, spec in specs.items()}
         self._equality: dict[tuple[int, ...], tuple[EqualityDelete, ...]] = {}
 
-    def of(self, number: int, entry: Entry, partition: int) -> Source:
+    def of(self, number: int, entry: ManifestEntry, partition: int) -> Source:
         key = entry.key
         positions = self._index.positions(entry.path, entry.sequence, key)
         vectors = [at for at in positions if self._deletes[at].kind == "vector"]
@@ -247,7 +247,7 @@ class _Sources:
             )
         return numbers
 
-    def _partition_values(self, entry: Entry) -> Mapping[str, pa.Scalar]:
+    def _partition_values(self, entry: ManifestEntry) -> Mapping[str, pa.Scalar]:
         values = entry.file[PARTITION]
         return {
             constant.name: scalar(values[constant.partition_field], constant.type)

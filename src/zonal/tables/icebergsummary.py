@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zonal.tables.icebergconflicts import Replaced
+from zonal.tables.icebergconflicts import Replacement
 from zonal.tables.icebergentries import Fields
 from zonal.tables.icebergmanifests import RECORDS, SIZE
 
@@ -19,7 +19,7 @@ _TOTALS = (
 )
 
 
-def summary_of(added: Sequence[Fields], found: Replaced) -> dict[str, str]:
+def summary_of(added: Sequence[Fields], found: Replacement) -> dict[str, str]:
     """Count what a commit adds and removes, and the totals that follow from those of the head, where it has them."""
     kinds = [(entry.delete.kind, entry) for entry in found.deletes]
     counts = {
@@ -40,7 +40,7 @@ def summary_of(added: Sequence[Fields], found: Replaced) -> dict[str, str]:
     return {name: str(count) for name, count in counts.items() if count} | _totals(counts, found)
 
 
-def _totals(counts: dict[str, int], found: Replaced) -> dict[str, str]:
+def _totals(counts: dict[str, int], found: Replacement) -> dict[str, str]:
     before = found.head.summary.additional_properties if found.head.summary else {}
     totals = {}
     for total, added, removed in _TOTALS:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from zonal.advising.advice import Advice, Prices
-from zonal.advising.asked import Asked, Fit, bind_queries, chosen_queries, filter_weights, named_columns
+from zonal.advising.asked import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
 from zonal.advising.concluding import Terms, conclude, nothing_known, terms_of
 from zonal.advising.ground import Ground
 from zonal.columns import leaves
@@ -109,7 +109,7 @@ def request_of(
     sample_rows: int = SAMPLE_ROWS,
     seed: int = 0,
     progress: Progress | None = None,
-) -> "Request":
+) -> "AdviceRequest":
     """Read the logs, and return what is asked of the table; `timezone` is that of a workload, logs have their own."""
     tell = progress or silent
     if isinstance(queries, Workload):
@@ -120,7 +120,7 @@ def request_of(
         workload = queries.read(table_names(snapshot), snapshot.schema.names, told)
     terms = terms_of(workload, prices or Prices(), per_day, hide=hide_literals)
     target = _target(snapshot, target_file_size)
-    return Request(table, snapshot, terms, workload, timezone, target, sample_rows, seed, tell)
+    return AdviceRequest(table, snapshot, terms, workload, timezone, target, sample_rows, seed, tell)
 
 
 def table_names(snapshot: Snapshot) -> list[str]:
@@ -160,7 +160,7 @@ def _target(snapshot: Snapshot, size: int | str | None) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class AdviceRequest:
     """A table and what is asked of it."""
 
     table: Table
@@ -233,7 +233,7 @@ class Request:
             return "It has no files."
         return "" if is_readable(self.table) else "Its rows can't be read."
 
-    def _bound(self, workload: Workload, runs: Shares, data: pa.Table | None) -> tuple[Asked, Fit]:
+    def _bound(self, workload: Workload, runs: Shares, data: pa.Table | None) -> tuple[BoundQueries, Fit]:
         return bind_queries(workload, runs, self.snapshot.schema, data=data, timezone=self.timezone, seed=self.seed)
 
 

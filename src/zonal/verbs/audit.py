@@ -24,7 +24,7 @@ from zonal.tables.table import Table, Versioned, is_versioned
 from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent, table_names
 from zonal.verbs.drawing import compared
 from zonal.verbs.recording import Database, audit_record, check_database, opened
-from zonal.verbs.replaying import SAMPLE_QUERIES, Auditing, Case
+from zonal.verbs.replaying import SAMPLE_QUERIES, AuditedVersion, Auditing
 from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
 
@@ -180,7 +180,7 @@ class Auditor:
         self, table: Table, snapshot: Snapshot, past: Sequence[float], *, look: bool, blame: bool = True
     ) -> Audit:
         began = time.monotonic()
-        case = Case(table, snapshot, self.workload, self.timezone, self.how, self.tell)
+        case = AuditedVersion(table, snapshot, self.workload, self.timezone, self.how, self.tell)
         seen = case.look() if look else Seen()
         commits = self._commits(snapshot, case) if blame else Commits()
         alerts = self._alerts(case, past)
@@ -195,10 +195,10 @@ class Auditor:
         drawn = self._picture(before, snapshot, case) if self.how.picture else None
         return replace(found, seconds=time.monotonic() - began, picture=drawn)
 
-    def _alerts(self, case: Case, past: Sequence[float]) -> tuple[Alert, ...]:
+    def _alerts(self, case: AuditedVersion, past: Sequence[float]) -> tuple[Alert, ...]:
         return alerts_of(ratio_of(case.replayed, case.asked), past, self.how.limits)
 
-    def _commits(self, snapshot: Snapshot, case: Case) -> Commits:
+    def _commits(self, snapshot: Snapshot, case: AuditedVersion) -> Commits:
         if not snapshot.commits:
             return Commits()
         filtered = filter_weights(case.asked)[0]  # a partition's own column has one value in a file, however wide
@@ -212,7 +212,7 @@ class Auditor:
         except TableError:
             return None
 
-    def _picture(self, before: Snapshot | None, snapshot: Snapshot, case: Case) -> Picture | None:
+    def _picture(self, before: Snapshot | None, snapshot: Snapshot, case: AuditedVersion) -> Picture | None:
         """Draw the table, and beside it the version from before the worst commit, where that is known."""
         keys = () if snapshot.layout is None else snapshot.layout.columns
         return compared(before or snapshot, snapshot, keys, case.asked, hide=self.how.hide_literals)
@@ -233,7 +233,7 @@ class Auditor:
         return None
 
 
-def _earlier(before: Snapshot, case: Case) -> Earlier:
+def _earlier(before: Snapshot, case: AuditedVersion) -> Earlier:
     """Ask the queries of an older version."""
     return Earlier(before.version, current(before, case.asked.bounds, case.asked.weights).shares)
 

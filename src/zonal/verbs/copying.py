@@ -13,7 +13,7 @@ from zonal.layout import Layout
 from zonal.rewrite import Scan, Writing, Written
 from zonal.tables.table import Destination, Readable
 from zonal.verbs.proof import check_files
-from zonal.verbs.rewriting import Asked, Done, Report, Runner, refuse_filters, settle, sweep, write_files
+from zonal.verbs.rewriting import CommitRequest, Done, Report, Runner, refuse_filters, settle, sweep, write_files
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def plan_copy(
 def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Report, *, verify: bool = False) -> Done:
     """Write the copy and publish it at once; whatever fails, nothing of it is left."""
     files = copy.snapshot.files
-    asked = Asked()
+    asked = CommitRequest()
     try:
         written: list[Written] = []
         predicted = Done()
@@ -67,7 +67,7 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
             predicted = expected.without()
         report("committing")
         sweep(copy.writing, {file.path for file in written})
-        asked = Asked(partial(destination.refers_to, written), partial(check_files, copy.writing, written))
+        asked = CommitRequest(partial(destination.refers_to, written), partial(check_files, copy.writing, written))
         asked.look()
         version = destination.publish(written, sending=asked.send)
     except BaseException as error:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from zonal.advising.asked import Asked, filter_weights
+from zonal.advising.asked import BoundQueries, filter_weights
 from zonal.files import Snapshot
 from zonal.picture import MOST_QUESTIONS, Picture, picture_of
 from zonal.predicates.bound import Bound
@@ -33,7 +33,7 @@ def _with_bounds(snapshot: Snapshot) -> list[str]:
 
 
 def compared(
-    before: Snapshot, after: Snapshot, columns: Sequence[str], asked: Asked | None, *, hide: bool = False
+    before: Snapshot, after: Snapshot, columns: Sequence[str], asked: BoundQueries | None, *, hide: bool = False
 ) -> Picture | None:
     """Draw two versions, or one where both are the same, over these columns, those of the queries and of the layout.
 
@@ -58,7 +58,7 @@ def without_values(picture: Picture) -> Picture:
     return replace(picture, axes=tuple(axes), questions=tuple(questions))
 
 
-def _questions(asked: Asked, *, hide: bool) -> list[tuple[str, Bound, float]]:
+def _questions(asked: BoundQueries, *, hide: bool) -> list[tuple[str, Bound, float]]:
     """Return the queries of the most weight, heaviest first; with `hide` their texts hold no values."""
     found = zip(asked.queries, asked.bounds, asked.weights.tolist(), strict=True)
     heaviest = sorted(found, key=lambda each: -each[2])[:MOST_QUESTIONS]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zonal.advising.asked import Asked
+from zonal.advising.asked import BoundQueries
 from zonal.advising.concluding import conclude
 from zonal.advising.ground import Ground
 from zonal.advising.layouts import learn_tree
@@ -13,7 +13,7 @@ from zonal.layout import TREE, Layout
 from zonal.ranks import bind
 from zonal.simulate.standing import standing
 from zonal.tables.table import Table
-from zonal.verbs.advise import Progress, Request, request_of
+from zonal.verbs.advise import AdviceRequest, Progress, request_of
 from zonal.verbs.checking import chosen_layout
 from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
@@ -44,7 +44,7 @@ class Learned:
     layout: Layout | None
     """None: the table is best left as it is."""
     reason: str
-    asked: Asked
+    asked: BoundQueries
     before: float
     predicted: float
 
@@ -124,12 +124,12 @@ def _request(
     queries: Queries,
     target_file_bytes: int | None,
     progress: Progress | None,
-) -> Request:
+) -> AdviceRequest:
     asked = queries if isinstance(queries, Workload) else Logs.of(queries)
     return request_of(table, snapshot, asked, target_file_size=target_file_bytes, progress=progress)
 
 
-def _best(request: Request, ground: Ground) -> Learned:
+def _best(request: AdviceRequest, ground: Ground) -> Learned:
     advice = conclude(ground, request.terms)
     before = advice.now.bytes if advice.now is not None else 1.0
     best = advice.best

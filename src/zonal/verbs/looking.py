@@ -20,12 +20,12 @@ from zonal.ranks import Ranks
 from zonal.rewrite import Scan, Source, Writing
 from zonal.rows import take_rows
 from zonal.sampling import OVERHEAD, look, with_codec
-from zonal.simulate.trial import Rows, Shares
+from zonal.simulate.trial import SampledRows, Shares
 from zonal.skipping import Index, Mask, comparable_values
 from zonal.tables.table import Readable, Table, is_rewritable, is_versioned
 from zonal.verbs.rewriting import new_run
 from zonal.words import family_of
-from zonal.worker.datafile import RowGroup
+from zonal.worker.datafile import RowGroupSize
 from zonal.worker.reader import Reader
 from zonal.worker.writer import sort_piece, trial_size
 
@@ -43,7 +43,7 @@ _ROW_SECONDS = 2e-6
 class Looked:
     """What was seen."""
 
-    rows: Rows
+    rows: SampledRows
     """A column a filtered column, by its dotted name in the table."""
     partition_rows: Mapping[int, int]
     """The rows of each partition that was looked at."""
@@ -69,7 +69,7 @@ def look_at(table: Readable, snapshot: Snapshot, columns: Sequence[str], needed:
     row_bytes, row_seconds = _weigh(table, snapshot, files)
     total = sum(known.values())
     return Looked(
-        Rows(data, sample.partition),
+        SampledRows(data, sample.partition),
         looked,
         total,
         row_bytes or int(snapshot.files.sizes.sum()) / max(total, 1) or 1.0,
@@ -195,7 +195,7 @@ def _weigh(table: Readable, snapshot: Snapshot, files: Ints) -> tuple[float | No
     began = time.thread_time()
     reader = Reader(scan.reading, scan.storage)
     drawn: list[pa.Table] = []
-    seen: list[RowGroup] = []
+    seen: list[RowGroupSize] = []
     read = 0
     for source in scan.sources:
         seen += (groups := reader.row_groups(source))
@@ -213,7 +213,7 @@ def _weigh(table: Readable, snapshot: Snapshot, files: Ints) -> tuple[float | No
     return size / some.num_rows, (time.thread_time() - began) / max(read, 1)
 
 
-def _some_rows(reader: Reader, source: Source, groups: Sequence[RowGroup]) -> tuple[pa.Table | None, int]:
+def _some_rows(reader: Reader, source: Source, groups: Sequence[RowGroupSize]) -> tuple[pa.Table | None, int]:
     filled = [number for number, group in enumerate(groups) if group.rows]
     if not filled:
         return None, 0

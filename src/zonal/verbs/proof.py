@@ -13,14 +13,14 @@ from zonal.checksums import MODULUS
 from zonal.durability import flush_folders
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.files import UNKNOWN, Snapshot
-from zonal.rewrite import Scan, Tally, Writing, Written
+from zonal.rewrite import ReadTally, Scan, Writing, Written
 from zonal.storage import local_path
 
 LOOKS = 8
 """Files that are looked at together: on an object store, waiting takes all the time."""
 
 
-def check_rows(snapshot: Snapshot, scan: Scan, tallies: Sequence[Tally], written: Sequence[Written]) -> None:
+def check_rows(snapshot: Snapshot, scan: Scan, tallies: Sequence[ReadTally], written: Sequence[Written]) -> None:
     """Refuse to go on unless every row that was there, and none other, is in the new files."""
     read, live = Counter[int](), Counter[int]()
     for tally in tallies:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from zonal.advising.asked import Asked, Fit, bind_queries, chosen_queries, filter_weights, named_columns
+from zonal.advising.asked import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
 from zonal.advising.ground import Ground
 from zonal.auditing.audit import Fresh
 from zonal.auditing.drift import Limits
@@ -51,7 +51,7 @@ class Auditing:
         self.limits.check()
 
 
-class Case:
+class AuditedVersion:
     """One version with the queries bound to it: what they read, and a look at its rows."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Case:
             why = "" if self.how.hide_literals else f" {self.fit.unknown[0]}"
             yield f"{self.fit.unbound:,} different queries don't fit the table's columns, and are left out.{why}"
 
-    def _bound(self, data: pa.Table | None) -> tuple[Asked, Fit]:
+    def _bound(self, data: pa.Table | None) -> tuple[BoundQueries, Fit]:
         return bind_queries(
             self.chosen, self.runs, self.snapshot.schema, data=data, timezone=self.timezone, seed=self.how.seed
         )

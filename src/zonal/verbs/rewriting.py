@@ -19,7 +19,7 @@ from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalErr
 from zonal.files import Ints, Snapshot
 from zonal.layout import Layout
 from zonal.placing import Placement, Sizes
-from zonal.rewrite import Property, Rewrite, Scan, Tally, Writing, Written
+from zonal.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Written
 from zonal.sampling import plan
 from zonal.tables.table import Rewritable
 from zonal.verbs.proof import check_files, check_rows
@@ -32,7 +32,7 @@ _FIRST_PAUSE = 0.5
 
 Report = Callable[..., None]
 """Hears the name of a step, and how many of how many tasks are done."""
-Runner = Callable[[Scan, Writing, Placement, Sequence[Split], Report], tuple[list[Tally], list[Written]]]
+Runner = Callable[[Scan, Writing, Placement, Sequence[Split], Report], tuple[list[ReadTally], list[Written]]]
 """Runs the two steps of `zonal.worker.tasks` on all splits: on Spark, or in this process."""
 
 
@@ -117,7 +117,7 @@ class Rewriter:
         """Rewrite the files once and commit what can be; return the labels of partitions that were not."""
         table = self.table.newest()
         writing = table.writing(snapshot, layout=self.layout, run=name, compression=self.compression)
-        asked = Asked()
+        asked = CommitRequest()
         try:
             scan = table.scan(snapshot, files)
             written, expected = write_files(
@@ -126,7 +126,7 @@ class Rewriter:
             self.report("committing")
             properties = () if self.keep_properties else writing.properties
             rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name, properties)
-            asked = Asked(partial(table.refers_to, rewrite))
+            asked = CommitRequest(partial(table.refers_to, rewrite))
             done, kept, lost = _commit(table, rewrite, writing, asked)
         except BaseException as error:
             settle(writing, asked, error)
@@ -194,7 +194,7 @@ lies as little as can be, or other writers are always faster."""
 
 
 @dataclass
-class Asked:
+class CommitRequest:
     """A commit that a table was, or will be, asked for."""
 
     refers_to: Callable[[], Collection[str]] = tuple
@@ -218,7 +218,7 @@ class Asked:
         self.sent = True
 
 
-def settle(writing: Writing, asked: Asked, error: BaseException) -> None:
+def settle(writing: Writing, asked: CommitRequest, error: BaseException) -> None:
     """Remove the files of a run that failed; once a commit was asked for, only on proof that no version has them.
 
     A commit may have happened whatever its error says: a client that repeats a request reports the failure of the
@@ -248,7 +248,9 @@ def settle(writing: Writing, asked: Asked, error: BaseException) -> None:
     sweep(writing, ())
 
 
-def _commit(table: Rewritable, rewrite: Rewrite, writing: Writing, asked: Asked) -> tuple[Done, set[str], set[str]]:
+def _commit(
+    table: Rewritable, rewrite: Rewrite, writing: Writing, asked: CommitRequest
+) -> tuple[Done, set[str], set[str]]:
     """Commit what can be; return it, the paths of files that are the table's now, and the partitions that were lost."""
     lost: set[str] = set()
     conflicts = 0

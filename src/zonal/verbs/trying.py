@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zonal.advising.asked import Asked, Fit, filter_weights, halves
+from zonal.advising.asked import BoundQueries, Fit, filter_weights, halves
 from zonal.advising.decidable import decidable, float_columns
 from zonal.advising.ground import Ground
 from zonal.boxes import boxes_of, code
@@ -19,7 +19,7 @@ def ground_of(
     table: Table,
     snapshot: Snapshot,
     names: Sequence[str],
-    asked: Asked,
+    asked: BoundQueries,
     fit: Fit,
     stands: Standing,
     looked: Looked,

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 from zonal.errors import quoted
 from zonal.storage import Storage, open_regular
 from zonal.worker.problem import FileError, naming
-from zonal.worker.projection import FileSchema, leaf_count
+from zonal.worker.projection import ArrowFileSchema, leaf_count
 
 
 @dataclass(frozen=True)
-class RowGroup:
+class RowGroupSize:
     """The size of a row group, from the footer."""
 
     rows: int
@@ -38,7 +38,9 @@ class DataFile:
         if sum(leaf_count(field.type) for field in fields) != self.footer.num_columns:
             raise FileError("its columns can't be told apart")
         leaves = range(self.footer.num_columns)
-        self.schema = FileSchema(fields, frozenset(leaf for leaf in leaves if _is_zoneless(file.schema.column(leaf))))
+        self.schema = ArrowFileSchema(
+            fields, frozenset(leaf for leaf in leaves if _is_zoneless(file.schema.column(leaf)))
+        )
         groups = [self.footer.row_group(i).num_rows for i in range(self.footer.num_row_groups)]
         if min(groups, default=0) < 0 or sum(groups) != self.footer.num_rows:
             raise FileError(f"its row groups have {sum(groups):,} rows, but its footer says {self.footer.num_rows:,}")
@@ -46,16 +48,16 @@ class DataFile:
         if size is not None:
             _refuse_impossible(self.footer, size)
 
-    def row_groups(self) -> list[RowGroup]:
+    def row_groups(self) -> list[RowGroupSize]:
         """Return the size of each row group."""
         groups = [self.footer.row_group(i) for i in range(self.footer.num_row_groups)]
         return [self._row_group(group) for group in groups]
 
     @staticmethod
-    def _row_group(group: pq.RowGroupMetaData) -> RowGroup:
+    def _row_group(group: pq.RowGroupMetaData) -> RowGroupSize:
         chunks = [(group.column(i).total_compressed_size, i) for i in range(group.num_columns)]
         codec = group.column(max(chunks)[1]).compression if chunks else ""
-        return RowGroup(group.num_rows, sum(size for size, _ in chunks), codec)
+        return RowGroupSize(group.num_rows, sum(size for size, _ in chunks), codec)
 
     def read(self, row_group: int, fields: Sequence[int]) -> pa.Table:
         """Return these top-level fields of a row group, in the file's order."""

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 
 @dataclass(frozen=True)
-class Leaf:
+class ArrowLeaf:
     """A column of a Parquet file that holds values."""
 
     path: tuple[int, ...]
@@ -40,7 +40,7 @@ class Leaf:
 
 
 @lru_cache(maxsize=8)
-def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
+def leaves_of(schema: pa.Schema) -> tuple[ArrowLeaf, ...]:
     """List the leaves of a schema in the order in which Parquet stores them."""
     return tuple(leaf for at, field in enumerate(schema) for leaf in _below(field.type, (at,), repeated=False))
 
@@ -94,9 +94,9 @@ def _known_to_kernels(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
 
 
-def _below(kind: pa.DataType, path: tuple[int, ...], *, repeated: bool) -> Iterator[Leaf]:
+def _below(kind: pa.DataType, path: tuple[int, ...], *, repeated: bool) -> Iterator[ArrowLeaf]:
     if not kind.num_fields:
-        yield Leaf(path, kind, repeated)
+        yield ArrowLeaf(path, kind, repeated)
     for position in range(kind.num_fields):
         inside = repeated or not pa.types.is_struct(kind)
         yield from _below(kind.field(position).type, (*path, position), repeated=inside)

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 
 from zonal.errors import ZonalError, quoted
 from zonal.rewrite import ColumnMetrics
-from zonal.worker.leaves import Leaf, leaves_of, not_numbers
+from zonal.worker.leaves import ArrowLeaf, leaves_of, not_numbers
 
 
 class LeafMetrics:
     """What the rows seen so far tell of one leaf: bounds, which nulls and NaN have no part in, and counts."""
 
-    def __init__(self, leaf: Leaf, *, counts_nulls: bool) -> None:
+    def __init__(self, leaf: ArrowLeaf, *, counts_nulls: bool) -> None:
         self._leaf = leaf
         self._bounded = not leaf.repeated and _is_ordered(leaf.kind)
         self._lows: list[pa.Scalar] = []

@@ -17,14 +17,14 @@ from zonal.errors import quoted
 from zonal.rewrite import FIELD_ID, Reading
 from zonal.worker.nulls import missing, without_nulls
 from zonal.worker.problem import FileError
-from zonal.worker.promotion import Convert, promotion, same
+from zonal.worker.promotion import ArrayConverter, promotion, same
 
 Fill: TypeAlias = Callable[[int], pa.Array]
 """So many values of a field that the file doesn't have."""
 
 
 @dataclass(frozen=True, eq=False)
-class FileSchema:
+class ArrowFileSchema:
     """A file's schema, and what Arrow types don't tell of it."""
 
     fields: pa.Schema
@@ -39,7 +39,7 @@ class FileSchema:
     def _starts(self) -> list[int]:
         return list(accumulate((leaf_count(field.type) for field in self.fields), initial=0))
 
-    def equals(self, other: "FileSchema") -> bool:
+    def equals(self, other: "ArrowFileSchema") -> bool:
         """Tell whether one projection serves both."""
         return self.zoneless == other.zoneless and self.fields.equals(other.fields, check_metadata=True)
 
@@ -49,7 +49,7 @@ class _Column:
     """A wanted column: where it is in what was read, or how it is filled."""
 
     source: int | None
-    convert: Convert
+    convert: ArrayConverter
     fill: Fill
 
 
@@ -73,7 +73,7 @@ class Projection:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
 
-def project(wanted: pa.Schema, file: FileSchema, reading: Reading, *, complete: bool = False) -> Projection:
+def project(wanted: pa.Schema, file: ArrowFileSchema, reading: Reading, *, complete: bool = False) -> Projection:
     """Return how rows of a file become rows of `wanted`, some of the columns of the reading schema.
 
     With `complete` the file must have them all. A `FileError` says what can't be read.
@@ -128,7 +128,7 @@ def filling(value: pa.Scalar, field: pa.Field, path: str) -> Fill:
 class _Finder:
     """Finds the fields of a table in one file."""
 
-    def __init__(self, file: FileSchema, reading: Reading, complete: bool) -> None:
+    def __init__(self, file: ArrowFileSchema, reading: Reading, complete: bool) -> None:
         self._file = file
         self._reading = reading
         self._complete = complete
@@ -160,14 +160,14 @@ class _Finder:
             raise FileError(f"it lacks the required column {quoted(path)}, which has no default value")
         return lambda rows: missing(rows, field.type)
 
-    def conversion(self, want: pa.Field, have: pa.Field, leaf: int, path: str) -> Convert:
+    def conversion(self, want: pa.Field, have: pa.Field, leaf: int, path: str) -> ArrayConverter:
         """Return how a field of the file becomes the wanted one; `leaf` is the first Parquet column below it."""
         convert = self._by_type(want, have, leaf, path)
         if want.nullable or not have.nullable:
             return convert
         return _refusing_nulls(convert, path)
 
-    def _by_type(self, want: pa.Field, have: pa.Field, leaf: int, path: str) -> Convert:
+    def _by_type(self, want: pa.Field, have: pa.Field, leaf: int, path: str) -> ArrayConverter:
         kind, stored = want.type, have.type
         if types.is_struct(kind) and isinstance(stored, pa.BaseExtensionType):
             # Such as a variant, which is a struct of two binary columns.
@@ -186,7 +186,7 @@ class _Finder:
             raise FileError(f"column {quoted(path)} is {_short(stored)}, which can't be read as {_short(kind)}")
         return same if convert is same else _explaining(convert, stored, kind, path)
 
-    def _struct(self, want: pa.StructType, have: pa.StructType, leaf: int, path: str) -> Convert:
+    def _struct(self, want: pa.StructType, have: pa.StructType, leaf: int, path: str) -> ArrayConverter:
         wanted, stored = list(want), list(have)
         at = self.matches(wanted, stored, path)
         starts = list(accumulate((leaf_count(field.type) for field in stored), initial=leaf))
@@ -203,7 +203,7 @@ class _Finder:
             return same
         return lambda array: _rebuilt_struct(array, want, children, path)
 
-    def _list(self, want: pa.DataType, have: pa.DataType, leaf: int, path: str) -> Convert:
+    def _list(self, want: pa.DataType, have: pa.DataType, leaf: int, path: str) -> ArrayConverter:
         self._same_id(want.value_field, have.value_field, path)
         element = self.conversion(want.value_field, have.value_field, leaf, f"{path}.element")
         if element is same and have.equals(want):
@@ -218,7 +218,7 @@ class _Finder:
 
         return convert
 
-    def _map(self, want: pa.MapType, have: pa.MapType, leaf: int, path: str) -> Convert:
+    def _map(self, want: pa.MapType, have: pa.MapType, leaf: int, path: str) -> ArrayConverter:
         self._same_id(want.key_field, have.key_field, path)
         self._same_id(want.item_field, have.item_field, path)
         key = self.conversion(want.key_field, have.key_field, leaf, f"{path}.key")
@@ -286,7 +286,7 @@ def _with_other_case(
     return added
 
 
-def _converted(column: pa.ChunkedArray, convert: Convert, kind: pa.DataType) -> pa.ChunkedArray:
+def _converted(column: pa.ChunkedArray, convert: ArrayConverter, kind: pa.DataType) -> pa.ChunkedArray:
     return column if convert is same else pa.chunked_array([convert(chunk) for chunk in column.chunks], kind)
 
 
@@ -312,7 +312,7 @@ def _with_values(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Arr
     return pa.Array.from_buffers(kind, len(array), [valid, offsets], array.null_count, array.offset, [values])
 
 
-def _refusing_nulls(convert: Convert, path: str) -> Convert:
+def _refusing_nulls(convert: ArrayConverter, path: str) -> ArrayConverter:
     def checked(array: pa.Array) -> pa.Array:
         if array.null_count:
             raise FileError(f"the required column {quoted(path)} has nulls")
@@ -321,7 +321,7 @@ def _refusing_nulls(convert: Convert, path: str) -> Convert:
     return checked
 
 
-def _explaining(convert: Convert, have: pa.DataType, want: pa.DataType, path: str) -> Convert:
+def _explaining(convert: ArrayConverter, have: pa.DataType, want: pa.DataType, path: str) -> ArrayConverter:
     def explained(array: pa.Array) -> pa.Array:
         try:
             return convert(array)

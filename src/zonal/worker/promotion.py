@@ -6,7 +6,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyarrow import types
 
-Convert: TypeAlias = Callable[[pa.Array], pa.Array]
+ArrayConverter: TypeAlias = Callable[[pa.Array], pa.Array]
 
 _DIGITS = {
     pa.int8(): 3, pa.uint8(): 3, pa.int16(): 5, pa.uint16(): 5, pa.int32(): 10, pa.uint32(): 10, pa.int64(): 19,
@@ -19,7 +19,7 @@ def same(array: pa.Array) -> pa.Array:
     return array
 
 
-def promotion(have: pa.DataType, want: pa.DataType, *, zoneless: bool = False) -> Convert | None:
+def promotion(have: pa.DataType, want: pa.DataType, *, zoneless: bool = False) -> ArrayConverter | None:
     """Return how values of a primitive type are read as another, or None where that could change them.
 
     The conversion itself raises `pa.ArrowInvalid` for single values that don't fit, such as nanoseconds that are no
@@ -47,7 +47,7 @@ def promotion(have: pa.DataType, want: pa.DataType, *, zoneless: bool = False) -
     return None
 
 
-def _through_storage(have: pa.DataType, want: pa.DataType, zoneless: bool) -> Convert | None:
+def _through_storage(have: pa.DataType, want: pa.DataType, zoneless: bool) -> ArrayConverter | None:
     """Convert between extension types (UUID, JSON) by what they are stored as."""
     stored = have.storage_type if isinstance(have, pa.BaseExtensionType) else have
     wanted = want.storage_type if isinstance(want, pa.BaseExtensionType) else want
@@ -62,7 +62,7 @@ def _through_storage(have: pa.DataType, want: pa.DataType, zoneless: bool) -> Co
     return convert
 
 
-def _between_timestamps(have: pa.TimestampType, want: pa.TimestampType, zoneless: bool) -> Convert | None:
+def _between_timestamps(have: pa.TimestampType, want: pa.TimestampType, zoneless: bool) -> ArrayConverter | None:
     """Change the unit where that is exact; zones are labels of the same instants, but having none is another type."""
     if (have.tz is None) != (want.tz is None) and not zoneless:
         return None

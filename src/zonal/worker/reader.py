@@ -15,12 +15,12 @@ from zonal.rewrite import Reading, Source
 from zonal.rows import take_rows
 from zonal.storage import Storage
 from zonal.worker.cache import Cache
-from zonal.worker.datafile import DataFile, RowGroup, open_parquet
+from zonal.worker.datafile import DataFile, RowGroupSize, open_parquet
 from zonal.worker.deletes import PositionDeletes
 from zonal.worker.equality import EqualityDeletes, Mask
 from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError
-from zonal.worker.projection import FileSchema, Projection, filling, project
+from zonal.worker.projection import ArrowFileSchema, Projection, filling, project
 from zonal.worker.splits import Share, row_groups_of
 
 _FOOTERS = 4
@@ -29,7 +29,7 @@ _PROJECTIONS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LiveRows:
     """The live rows of a row group."""
 
     data: pa.Table
@@ -49,21 +49,21 @@ class Reader:
         self._positions = PositionDeletes(storage)
         self._equality = EqualityDeletes(reading, storage)
         self._footers: Cache[str, pq.FileMetaData] = Cache(_FOOTERS)
-        self._projections: list[tuple[tuple[str, ...], FileSchema, Projection]] = []
+        self._projections: list[tuple[tuple[str, ...], ArrowFileSchema, Projection]] = []
 
-    def row_groups(self, source: Source) -> list[RowGroup]:
+    def row_groups(self, source: Source) -> list[RowGroupSize]:
         """Return the size of each row group of a file, from its footer."""
         with self._open(source) as file:
             return file.row_groups()
 
-    def shared_rows(self, share: Share) -> Iterator[Rows]:
+    def shared_rows(self, share: Share) -> Iterator[LiveRows]:
         """Yield the live rows of a file, or of the part of it that belongs to a split."""
         sizes = [group.size for group in self.row_groups(share.source)]
         yield from self.rows(share.source, row_groups_of(sizes, share.part, share.parts))
 
     def rows(
         self, source: Source, row_groups: Sequence[int] | None = None, columns: Sequence[str] | None = None
-    ) -> Iterator[Rows]:
+    ) -> Iterator[LiveRows]:
         """Yield the live rows of each row group, in order; all of them, or the ones asked for.
 
         With `columns` only these top-level columns are read, and those that deletes need. One row group is in memory
@@ -83,7 +83,7 @@ class Reader:
                 # No name for the data here: it would keep one row group in memory while the next is read.
                 yield self._finished(source, self._raw(source, file, number, needed, live), names, live, starts[number])
 
-    def _finished(self, source: Source, data: pa.Table, names: Sequence[str], live: Mask, start: int) -> Rows:
+    def _finished(self, source: Source, data: pa.Table, names: Sequence[str], live: Mask, start: int) -> LiveRows:
         """Leave out deleted rows and columns that only deletes needed; fill in what the metadata tells of rows."""
         if source.equality_deletes and data.num_rows:
             gone = self._equality.deleted(source, data)
@@ -94,7 +94,7 @@ class Reader:
         positions = np.flatnonzero(live) + start
         schema = pa.schema([self._reading.schema.field(name) for name in names], self._reading.schema.metadata)
         tracked = [self._tracked(source, kept.column(i), field, positions) for i, field in enumerate(schema)]
-        return Rows(pa.Table.from_arrays(tracked, schema=schema), positions, len(live))
+        return LiveRows(pa.Table.from_arrays(tracked, schema=schema), positions, len(live))
 
     def _raw(self, source: Source, file: DataFile, number: int, names: Sequence[str], live: Mask) -> pa.Table:
         """Return these columns of all rows of a row group, deleted ones too; no rows where none is live."""
@@ -111,7 +111,7 @@ class Reader:
                 columns[name] = pa.chunked_array([filling(source.constants[name], field, name)(rows)], field.type)
         return pa.Table.from_arrays([columns[name] for name in names], schema=self._wanted(names))
 
-    def _projection(self, schema: FileSchema, names: Sequence[str]) -> Projection:
+    def _projection(self, schema: ArrowFileSchema, names: Sequence[str]) -> Projection:
         key = tuple(names)
         for known, of, projection in self._projections:
             if known == key and of.equals(schema):

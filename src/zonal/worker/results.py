@@ -6,14 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from zonal.rewrite import ColumnMetrics, Tally, Written
+from zonal.rewrite import ColumnMetrics, ReadTally, Written
 
 COLUMNS = "tally binary, written binary, bounds binary"
 """A worker's results in Spark's words: either a tally, or a written file with the bounds of its columns."""
 SCHEMA = pa.schema({"tally": pa.binary(), "written": pa.binary(), "bounds": pa.binary()})
 
 
-def tally_bytes(tally: Tally) -> bytes:
+def tally_bytes(tally: ReadTally) -> bytes:
     """Write a tally."""
     return json.dumps([tally.source, tally.read, tally.live, tally.checksum]).encode()
 
@@ -46,9 +46,9 @@ def _bounds_bytes(columns: Sequence[ColumnMetrics]) -> bytes:
     return data
 
 
-def read_results(results: pa.Table) -> tuple[list[Tally], list[Written]]:
+def read_results(results: pa.Table) -> tuple[list[ReadTally], list[Written]]:
     """Read what all workers told."""
-    read = [Tally(*json.loads(value)) for value in results["tally"].drop_null().to_pylist()]
+    read = [ReadTally(*json.loads(value)) for value in results["tally"].drop_null().to_pylist()]
     files = [
         _read_written(json.loads(one), bounds)
         for one, bounds in zip(results["written"].to_pylist(), results["bounds"].to_pylist(), strict=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from zonal.checksums import MODULUS, row_checksum
 from zonal.placing import Pieces, Placement
-from zonal.rewrite import Reading, Tally, Writing
+from zonal.rewrite import Reading, ReadTally, Writing
 from zonal.storage import Storage
 from zonal.words import U64
 from zonal.worker import results
@@ -39,7 +39,7 @@ def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
         for batch in batches:
             for text in batch.column(0).to_pylist():
                 chunk = _Chunk()
-                counts: list[Tally] = []
+                counts: list[ReadTally] = []
                 checksum = 0
                 for share in read_split(text):
                     for rows in _placed(share, reader, placement, counts):
@@ -88,7 +88,7 @@ class _Chunk:
         return encode(numbered, words, pieces, task_of_piece, form)
 
 
-def _placed(share: Share, reader: Reader, placement: Placement, counts: list[Tally]) -> Iterator[_Placed]:
+def _placed(share: Share, reader: Reader, placement: Placement, counts: list[ReadTally]) -> Iterator[_Placed]:
     source = share.source
     read = live = 0
     for rows in reader.shared_rows(share):
@@ -97,10 +97,10 @@ def _placed(share: Share, reader: Reader, placement: Placement, counts: list[Tal
         if rows.data.num_rows:
             words, pieces = placement.place(rows.data, source.partition, rows.positions, source.number)
             yield _Placed(source.partition, rows.data, words, pieces)
-    counts.append(Tally(source.number, read, live))
+    counts.append(ReadTally(source.number, read, live))
 
 
-def _tallies(counts: list[Tally], checksum: int, tasks: int) -> pa.RecordBatch:
+def _tallies(counts: list[ReadTally], checksum: int, tasks: int) -> pa.RecordBatch:
     """Send tallies along with the rows: Spark delivers both exactly once, whatever it repeats."""
     counts = [*counts[:-1], *(replace(tally, checksum=checksum) for tally in counts[-1:])]
     tasks_of = np.array([tally.source % tasks for tally in counts], np.int64)

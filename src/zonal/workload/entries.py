@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 from zonal.errors import quoted
 from zonal.workload.eventlogs import CUT_OFF, read_event_log
-from zonal.workload.logfiles import BROKEN, Log, open_text
+from zonal.workload.logfiles import BROKEN, LogFile, open_text
 from zonal.workload.query import LogError
-from zonal.workload.records import Entry, Roles, entry_of, roles_of
+from zonal.workload.records import LogEntry, Roles, entry_of, roles_of
 from zonal.workload.statements import split_statements
 
 _LONGEST_LINE = 1 << 26
@@ -22,7 +22,7 @@ _LONGEST_DOCUMENT = 1 << 29
 _DELIMITERS = ",\t;|"
 
 
-def entries_of(log: Log, *, tables: Sequence[str], dialect: str | None, zone: tzinfo) -> Iterator[Entry]:
+def entries_of(log: LogFile, *, tables: Sequence[str], dialect: str | None, zone: tzinfo) -> Iterator[LogEntry]:
     """Yield the entries of a log; a damaged rest is one entry with a problem, a log without SQL a `LogError`."""
     if log.kind == "events":
         yield from read_event_log(_event_lines(log), tables)
@@ -38,7 +38,7 @@ def entries_of(log: Log, *, tables: Sequence[str], dialect: str | None, zone: tz
         else:
             yield from _parquet(log.name, path, zone)
     except BROKEN:
-        yield Entry(log.name, problem="The log is cut off or damaged here.")
+        yield LogEntry(log.name, problem="The log is cut off or damaged here.")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str | None]]:
@@ -53,7 +53,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str | None]]:
             is_rest = not is_whole
 
 
-def _event_lines(log: Log) -> Iterator[tuple[str, str]]:
+def _event_lines(log: LogFile) -> Iterator[tuple[str, str]]:
     for path in log.paths:
         yield from _event_file(path)
 
@@ -66,10 +66,10 @@ def _event_file(path: Path) -> Iterator[tuple[str, str]]:
         yield path.name, CUT_OFF
 
 
-def _sql(name: str, path: Path, dialect: str | None) -> Iterator[Entry]:
+def _sql(name: str, path: Path, dialect: str | None) -> Iterator[LogEntry]:
     with open_text(path) as stream:
         for line, sql in split_statements(stream.read, dialect=dialect):
-            yield Entry(f"{name}:{line}", sql)
+            yield LogEntry(f"{name}:{line}", sql)
 
 
 class _Columns:
@@ -81,12 +81,14 @@ class _Columns:
         self.first: tuple[str, ...] = ()
         self.has_sql = False
 
-    def entry(self, record: object, source: str) -> Entry:
+    def entry(self, record: object, source: str) -> LogEntry:
         if isinstance(record, str):
             self.has_sql = True
-            return Entry(source, record.strip().rstrip(";"), problem="" if record.strip() else "The entry has no SQL.")
+            return LogEntry(
+                source, record.strip().rstrip(";"), problem="" if record.strip() else "The entry has no SQL."
+            )
         if not isinstance(record, dict):
-            return Entry(source, problem="The entry is no record.")
+            return LogEntry(source, problem="The entry is no record.")
         flat = _flat(record)
         names = tuple(flat)
         if names not in self.known:
@@ -115,7 +117,7 @@ def _flat(record: Mapping[str, object]) -> dict[str, object]:
     return {**record, **inner}
 
 
-def _json(name: str, path: Path, zone: tzinfo) -> Iterator[Entry]:
+def _json(name: str, path: Path, zone: tzinfo) -> Iterator[LogEntry]:
     columns = _Columns(name, zone)
     if _is_document(path):
         for number, record in enumerate(_records(name, path), 1):
@@ -129,7 +131,7 @@ def _json(name: str, path: Path, zone: tzinfo) -> Iterator[Entry]:
             record = json.loads(line or "")
         except (ValueError, RecursionError):
             columns.has_sql = columns.has_sql or not columns.first
-            yield Entry(f"{name}:{number}", problem="The line is no JSON, or too long.")
+            yield LogEntry(f"{name}:{number}", problem="The line is no JSON, or too long.")
             continue
         yield columns.entry(record, f"{name}:{number}")
     columns.check()
@@ -173,7 +175,7 @@ def _records(name: str, path: Path) -> list[object]:
     return document if isinstance(document, list) else [document]
 
 
-def _csv(name: str, path: Path, zone: tzinfo) -> Iterator[Entry]:
+def _csv(name: str, path: Path, zone: tzinfo) -> Iterator[LogEntry]:
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
     with open_text(path) as stream:
         header = stream.readline(_LONGEST_FIELD)
@@ -191,7 +193,7 @@ def _csv(name: str, path: Path, zone: tzinfo) -> Iterator[Entry]:
             except StopIteration:
                 return
             except csv.Error:
-                yield Entry(f"{name}:{line}", problem="The row is no CSV, or too long. Look for an open quote.")
+                yield LogEntry(f"{name}:{line}", problem="The row is no CSV, or too long. Look for an open quote.")
                 continue
             if row:
                 yield entry_of(dict(zip(names, row, strict=False)), roles, source=f"{name}:{line}", zone=zone)
@@ -204,7 +206,7 @@ def _header(line: str) -> tuple[str, list[str]]:
     return best, [column.strip() for column in rows[best]]
 
 
-def _parquet(name: str, path: Path, zone: tzinfo) -> Iterator[Entry]:
+def _parquet(name: str, path: Path, zone: tzinfo) -> Iterator[LogEntry]:
     try:
         file = pq.ParquetFile(path)
     except BROKEN:

@@ -8,10 +8,10 @@ from datetime import timezone
 from urllib.parse import unquote
 
 from zonal.predicates.tree import And, IsNull, Predicate
-from zonal.sql.asking import Asked
+from zonal.sql.asking import TableRead
 from zonal.workload.icebergfilters import read_iceberg
 from zonal.workload.pushedfilters import all_of, read_partition_filters, read_pushed
-from zonal.workload.records import Entry, moment_of
+from zonal.workload.records import LogEntry, moment_of
 
 _STARTS = "SparkListenerSQLExecutionStart"
 _TASK = re.compile(r'"Stage ID":(\d{1,10})[,}]')
@@ -36,7 +36,7 @@ class _Statement:
 
     source: str
     time: object = None
-    scans: dict[str, Asked] = field(default_factory=dict)
+    scans: dict[str, TableRead] = field(default_factory=dict)
     bytes: int | None = None
     problem: str = ""
 
@@ -50,7 +50,7 @@ class _Node:
     facts: Mapping[str, str]
 
 
-def read_event_log(lines: Iterable[tuple[str, str]], tables: Sequence[str]) -> Iterator[Entry]:
+def read_event_log(lines: Iterable[tuple[str, str]], tables: Sequence[str]) -> Iterator[LogEntry]:
     """Yield an entry for each SQL execution of an application; `lines` are its events with where they stand.
 
     A scan of a cached table counts once, when the cache is filled; what one execution shows twice counts once.
@@ -74,7 +74,7 @@ def read_event_log(lines: Iterable[tuple[str, str]], tables: Sequence[str]) -> I
                 statements[root].bytes = (statements[root].bytes or 0) + int(size[1])
     for found in statements.values():
         scans, time = tuple(found.scans.values()), moment_of(found.time, timezone.utc)
-        yield Entry(found.source, asked=scans, problem=found.problem, time=time, bytes=found.bytes)
+        yield LogEntry(found.source, asked=scans, problem=found.problem, time=time, bytes=found.bytes)
 
 
 def _start(
@@ -180,7 +180,7 @@ def _times(texts: Iterable[str]) -> dict[str, str]:
     return {match[1].strip("("): "timestamp" if match[2] else "date" for match in found}
 
 
-def _asked(node: _Node, keys: set[int], times: Mapping[str, str]) -> Asked:
+def _asked(node: _Node, keys: set[int], times: Mapping[str, str]) -> TableRead:
     attributes = [(found[1], int(found[2]), found[3]) for found in _ATTRIBUTE.finditer(_output(node.text))]
     joins = tuple(dict.fromkeys(name for name, number, _ in attributes if number in keys))
     if iceberg := _ICEBERG.search(node.text):
@@ -190,7 +190,7 @@ def _asked(node: _Node, keys: set[int], times: Mapping[str, str]) -> Asked:
         kinds = read_schema(node.facts.get("ReadSchema", ""))
         pushed = read_pushed(node.facts.get("PushedFilters", "[]"), kinds)
         predicate = all_of([read_partition_filters(node.facts.get("PartitionFilters", "[]")), pushed])
-    return Asked(_without_join_filters(predicate, joins), joins, 1)
+    return TableRead(_without_join_filters(predicate, joins), joins, 1)
 
 
 def _without_join_filters(predicate: Predicate, joins: Collection[str]) -> Predicate:

@@ -15,9 +15,9 @@ import pyarrow as pa
 from zonal.errors import quoted
 from zonal.workload.query import LogError
 
-Kind = Literal["sql", "json", "csv", "parquet", "events"]
+LogKind = Literal["sql", "json", "csv", "parquet", "events"]
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, LogKind] = {
     ".sql": "sql",
     ".json": "json",
     ".jsonl": "json",
@@ -35,16 +35,16 @@ BROKEN = (OSError, EOFError, zlib.error, pa.ArrowException)
 
 
 @dataclass(frozen=True)
-class Log:
+class LogFile:
     """One log: a file, or the files that a Spark application rolled over, in their order."""
 
     name: str
-    kind: Kind
+    kind: LogKind
     paths: tuple[Path, ...]
     size: int
 
 
-def find_logs(places: Sequence[str | os.PathLike[str]]) -> list[Log]:
+def find_logs(places: Sequence[str | os.PathLike[str]]) -> list[LogFile]:
     """Find the logs in files and folders; what is no log is a `LogError`, hidden files are none."""
     try:
         found = [log for place in places for log in _logs_at(Path(os.fspath(place)))]
@@ -57,7 +57,7 @@ def find_logs(places: Sequence[str | os.PathLike[str]]) -> list[Log]:
     return found
 
 
-def _logs_at(path: Path) -> Iterator[Log]:
+def _logs_at(path: Path) -> Iterator[LogFile]:
     if path.is_dir():
         if path.name.startswith("eventlog_v2_"):
             yield _rolled(path)
@@ -67,12 +67,12 @@ def _logs_at(path: Path) -> Iterator[Log]:
                 yield from _logs_at(inner)
     elif path.is_file():
         path.open("rb").close()  # what may not be read is told, and not taken for damaged
-        yield Log(path.name, _kind(path), (path,), path.stat().st_size)
+        yield LogFile(path.name, _kind(path), (path,), path.stat().st_size)
     else:
         raise LogError(f"There is no query log {quoted(str(path), limit=300)}.")
 
 
-def _rolled(folder: Path) -> Log:
+def _rolled(folder: Path) -> LogFile:
     """Return an application's rolled event logs as one; files that Spark compacted stand for those before them."""
     named = [(re.match(r"events_(\d{1,9})_", path.name), path) for path in folder.iterdir()]
     numbered = [(int(match[1]), path.name.endswith(".compact"), path) for match, path in named if match]
@@ -81,7 +81,7 @@ def _rolled(folder: Path) -> Log:
     first = max((number for number, is_compact, _ in numbered if is_compact), default=0)
     kept = [(n, path) for n, is_compact, path in sorted(numbered) if n > first or is_compact]
     paths = tuple(path for _, path in kept)
-    return Log(folder.name, "events", paths, sum(path.stat().st_size for path in paths))
+    return LogFile(folder.name, "events", paths, sum(path.stat().st_size for path in paths))
 
 
 def _suffixes(path: Path) -> tuple[str, str]:
@@ -92,7 +92,7 @@ def _suffixes(path: Path) -> tuple[str, str]:
     return os.path.splitext(stem if codec else name)[1], codec
 
 
-def _kind(path: Path) -> Kind:
+def _kind(path: Path) -> LogKind:
     try:
         with open_bytes(path) as stream:
             head = stream.read(4096)

@@ -12,14 +12,14 @@ from types import MappingProxyType
 from zonal.errors import PredicateError, ZonalError, quoted
 from zonal.predicates.calendar import zone_of
 from zonal.predicates.tree import Column, Compare, In, leaves
-from zonal.sql.asking import Asked, ask, guess_dialect
+from zonal.sql.asking import TableRead, ask, guess_dialect
 from zonal.sql.statement import known_dialect
 from zonal.sql.views import check_views
 from zonal.workload.entries import entries_of
-from zonal.workload.logfiles import Log, find_logs
+from zonal.workload.logfiles import LogFile, find_logs
 from zonal.workload.query import LogError, Summary, Workload, is_usable, signature
-from zonal.workload.records import Entry
-from zonal.workload.weights import Tally, weigh
+from zonal.workload.records import LogEntry
+from zonal.workload.weights import RunTotals, weigh
 
 _NO_VIEWS: Mapping[str, str] = MappingProxyType({})
 _DAILY = re.compile(r"\b(?:current_?date|curdate|today|yesterday|tomorrow)\b", re.IGNORECASE)
@@ -92,7 +92,7 @@ def _check(tables: Sequence[str], half_life_days: float | None, cap: float | Non
         raise LogError(f"The limit {cap} is no share. Give a number above 0 and up to 1, such as 0.2, or None.")
 
 
-def _dialect(logs: Iterable[Log], tables: Sequence[str], zone: tzinfo) -> str:
+def _dialect(logs: Iterable[LogFile], tables: Sequence[str], zone: tzinfo) -> str:
     """Guess the dialect from the first different statements of all logs; event logs have none to guess from."""
     samples: dict[str, None] = {}
     for log in logs:
@@ -127,7 +127,7 @@ class _Recent:
     def __init__(self, since: datetime | None) -> None:
         self.since, self.dated, self.older, self.undated = since, 0, 0, 0
 
-    def takes(self, entry: Entry) -> bool:
+    def takes(self, entry: LogEntry) -> bool:
         """Tell whether an entry counts; without a time to ask for, all do."""
         if self.since is None:
             return True
@@ -160,8 +160,8 @@ class _Reader:
     ) -> None:
         self.tables, self.dialect, self.timezone, self.views = tables, dialect, timezone, views
         self.columns, self.half_life_days, self.now = columns, half_life_days, now
-        self.tallies: dict[tuple[tuple[str, ...], tuple[str, ...]], Tally] = {}
-        self.known: dict[bytes, tuple[list[Tally], bool] | str] = {}
+        self.tallies: dict[tuple[tuple[str, ...], tuple[str, ...]], RunTotals] = {}
+        self.known: dict[bytes, tuple[list[RunTotals], bool] | str] = {}
         """What each text came to: its queries and whether they need all of the table, or why it can't be read."""
         self.relative = 0
         self.parsed = self.matched = self.unparsable = self.full_scans = 0
@@ -173,7 +173,7 @@ class _Reader:
         self.first: datetime | None = None
         self.last: datetime | None = None
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: LogEntry) -> None:
         """Count an entry, and add its runs to its queries."""
         if entry.time is not None:
             self.first = min(self.first or entry.time, entry.time)
@@ -195,7 +195,7 @@ class _Reader:
         for tally in scans:
             tally.add(count=entry.count, size=size, time=entry.time, half_life_days=self.half_life_days)
 
-    def _outcome(self, entry: Entry) -> "tuple[list[Tally], bool] | str":
+    def _outcome(self, entry: LogEntry) -> "tuple[list[RunTotals], bool] | str":
         if entry.asked is not None:
             return self._tallies(entry.asked, entry.source)
         moment = self._moment(entry)
@@ -211,7 +211,7 @@ class _Reader:
         self.strange += key in self.has_strangers
         return self.known[key]
 
-    def _strangers(self, entry: Entry, moment: datetime | None) -> list[str]:
+    def _strangers(self, entry: LogEntry, moment: datetime | None) -> list[str]:
         """Name the columns by which a statement filters the table, and which the table doesn't have."""
         known = {name.casefold() for name in self.columns or ()}
         names = [
@@ -222,7 +222,7 @@ class _Reader:
         ]
         return [name for name in names if name.partition(".")[0].casefold() not in known]
 
-    def _ask(self, entry: Entry, moment: datetime | None, columns: Sequence[str] | None) -> list[Asked]:
+    def _ask(self, entry: LogEntry, moment: datetime | None, columns: Sequence[str] | None) -> list[TableRead]:
         return ask(
             entry.sql,
             self.tables,
@@ -233,7 +233,7 @@ class _Reader:
             columns=columns,
         )
 
-    def _read(self, entry: Entry, moment: datetime | None) -> "tuple[list[Tally], bool] | str":
+    def _read(self, entry: LogEntry, moment: datetime | None) -> "tuple[list[RunTotals], bool] | str":
         try:
             asked = self._ask(entry, moment, self.columns)
         except PredicateError as error:
@@ -245,16 +245,16 @@ class _Reader:
             return f"The statement can't be read ({type(error).__name__}): {quoted(entry.sql, limit=40)}"
         return self._tallies(asked, entry.source)
 
-    def _tallies(self, asked: Iterable[Asked], source: str) -> tuple[list[Tally], bool]:
+    def _tallies(self, asked: Iterable[TableRead], source: str) -> tuple[list[RunTotals], bool]:
         scans = []
         is_full = False
         for one in asked:
             key = signature(one.predicate), one.joins
-            scans.append(self.tallies.setdefault(key, Tally(one, source)))
+            scans.append(self.tallies.setdefault(key, RunTotals(one, source)))
             is_full = is_full or not is_usable(one.predicate)
         return scans, is_full
 
-    def _moment(self, entry: Entry) -> datetime | None:
+    def _moment(self, entry: LogEntry) -> datetime | None:
         """Return the time that relative dates mean, rounded down; None where the text has none."""
         if entry.time is None:
             return None

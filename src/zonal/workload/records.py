@@ -10,7 +10,7 @@ from fractions import Fraction
 from zonal.errors import ZonalError
 from zonal.predicates.calendar import parse_moment
 from zonal.sizes import parse_size
-from zonal.sql.asking import Asked
+from zonal.sql.asking import TableRead
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MOST_RUNS = 10**12
@@ -37,12 +37,12 @@ NAMES: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """One entry of a log: a statement, or what a plan says that it scans, or the problem why it is neither."""
 
     source: str
     sql: str = ""
-    asked: tuple[Asked, ...] | None = None
+    asked: tuple[TableRead, ...] | None = None
     problem: str = ""
     time: datetime | None = None
     bytes: int | None = None
@@ -78,13 +78,13 @@ def roles_of(names: tuple[str, ...]) -> Roles:
     return Roles(**found)
 
 
-def entry_of(record: Mapping[str, object], roles: Roles, *, source: str, zone: tzinfo) -> Entry:
+def entry_of(record: Mapping[str, object], roles: Roles, *, source: str, zone: tzinfo) -> LogEntry:
     """Make an entry of a record; a time without zone is in `zone`, and what is no time or number is left out."""
     sql = record.get(roles.sql) if roles.sql else None
     if isinstance(sql, bytes):
         sql = sql.decode("utf-8", "replace")
     problem = "" if isinstance(sql, str) and sql.strip() else "The entry has no SQL."
-    return Entry(
+    return LogEntry(
         source,
         sql.strip().rstrip(";").rstrip() if isinstance(sql, str) else "",
         problem=problem,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 
-from zonal.sql.asking import Asked
+from zonal.sql.asking import TableRead
 from zonal.workload.query import Query
 
 _DAY = 86_400.0
@@ -15,10 +15,10 @@ _LEAST = 1e-12
 
 
 @dataclass
-class Tally:
+class RunTotals:
     """What the runs of one query add up to."""
 
-    asked: Asked
+    asked: TableRead
     source: str
     count: int = 0
     bytes: int = 0
@@ -49,7 +49,7 @@ def fade(then: datetime, now: datetime, half_life_days: float | None) -> float:
     return math.pow(2.0, -min((now - then).total_seconds() / _DAY / half_life_days, 1000.0))
 
 
-def weigh(tallies: Sequence[Tally], *, half_life_days: float | None, cap: float | None) -> tuple[Query, ...]:
+def weigh(tallies: Sequence[RunTotals], *, half_life_days: float | None, cap: float | None) -> tuple[Query, ...]:
     """Return the queries with their weights, heaviest first.
 
     A weight is runs times bytes, where the log knows bytes (the mean of all stands in where it doesn't), halved with
@@ -70,7 +70,7 @@ def weigh(tallies: Sequence[Tally], *, half_life_days: float | None, cap: float 
     return tuple(sorted(found, key=lambda query: -query.weight))
 
 
-def _query(tally: Tally, weight: float) -> Query:
+def _query(tally: RunTotals, weight: float) -> Query:
     size = round(tally.bytes / tally.runs_with_bytes) if tally.runs_with_bytes else None
     asked = tally.asked
     return Query(asked.predicate, weight, tally.count, size, tally.last, tally.source, asked.joins)
