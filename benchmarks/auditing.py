@@ -24,11 +24,12 @@ from rich.console import Console
 from rich.table import Table
 
 from zonal.auditing.replay import replay
-from zonal.files import Bounds, Commit, Files, Ints, Snapshot
+from zonal.files import Bounds, Commit, Files, Snapshot
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.pruning import FileIndex
 from zonal.simulate.standing import standing
+from zonal.values.arrays import Int64Array
 from zonal.verbs.audit import Auditor
 from zonal.verbs.replaying import Auditing
 from zonal.workload.query import Workload
@@ -56,7 +57,7 @@ class Measured:
     megabytes: float
 
 
-def side_of(name: str, numbers: Ints) -> pa.Array:
+def side_of(name: str, numbers: Int64Array) -> pa.Array:
     """Turn numbers into values of a column."""
     if name == "name":
         return pa.array([b"user-%09d" % number for number in numbers.tolist()], pa.large_binary())

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zonal.batch import SAMPLE_ROWS
-from zonal.lookup import Codes
 from zonal.rows import take_rows
+from zonal.values.arrays import UInt32Array
 
 TEXT_BYTES = 20
 PREFIX = b"https://www."
@@ -59,7 +59,7 @@ def strings(texts: npt.NDArray[np.bytes_]) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(texts.view(np.uint8)))
 
 
-def codes(rows: int, dimensions: int, bits: int) -> list[Codes]:
+def codes(rows: int, dimensions: int, bits: int) -> list[UInt32Array]:
     """Make random codes for each dimension of a curve."""
     rng = np.random.default_rng(dimensions)
     return [rng.integers(0, 2**bits, rows, dtype=np.uint32) for _ in range(dimensions)]

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from zonal.boxes import Boxes, Coded, meets, units_of
 from zonal.curves import encode
-from zonal.files import Ints
-from zonal.words import U64, decoded_array, family_of, validity, words_of
+from zonal.values.arrays import Int64Array, UInt64Array
+from zonal.words import decoded_array, family_of, validity, words_of
 
 RANGES, RANGE_BITS = 1000, 10
 MOST_COLUMNS = 4
@@ -28,16 +28,16 @@ class Ground:
 
     data: pa.Table
     coded: Coded
-    sample: Ints
+    sample: Int64Array
     boxes: Boxes
     files: int
 
 
-Keys = Callable[[Ground, Sequence[str], Ints], U64]
+Keys = Callable[[Ground, Sequence[str], Int64Array], UInt64Array]
 """From columns and some of the rows to the rows' keys."""
 
 
-def raw_bytes(ground: Ground, columns: Sequence[str], rows: Ints) -> U64:
+def raw_bytes(ground: Ground, columns: Sequence[str], rows: Int64Array) -> UInt64Array:
     """Interleave the first eight bytes of each column; bits that all rows share part none and are left out."""
     words = [_word(ground.data[name].take(pa.array(rows))) for name in columns]
     key, used = np.zeros(len(rows), np.uint64), 0
@@ -49,7 +49,7 @@ def raw_bytes(ground: Ground, columns: Sequence[str], rows: Ints) -> U64:
     return key
 
 
-def _word(column: pa.ChunkedArray) -> U64:
+def _word(column: pa.ChunkedArray) -> UInt64Array:
     array = decoded_array(column.combine_chunks())
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks)
@@ -59,7 +59,7 @@ def _word(column: pa.ChunkedArray) -> U64:
     return word if known is None else np.where(known, word, np.uint64(0))
 
 
-def range_ids(ground: Ground, columns: Sequence[str], rows: Ints) -> U64:
+def range_ids(ground: Ground, columns: Sequence[str], rows: Int64Array) -> UInt64Array:
     """Walk a Hilbert curve over the numbers of ranges that hold about equally many rows of the sample."""
     codes = []
     for name in columns:
@@ -70,7 +70,7 @@ def range_ids(ground: Ground, columns: Sequence[str], rows: Ints) -> U64:
     return encode("hilbert", codes, RANGE_BITS)[0] if len(codes) > 1 else codes[0].astype(np.uint64)
 
 
-def equal_cuts(rows: int, files: int) -> Ints:
+def equal_cuts(rows: int, files: int) -> Int64Array:
     """Return where each file begins."""
     return np.unique(np.arange(files) * rows // files)
 
@@ -88,7 +88,7 @@ def _read(ground: Ground, columns: Sequence[str], keys: Keys) -> float:
     return float(units.rows @ meets(units, ground.boxes).mean(axis=1))
 
 
-def order_by(ground: Ground, columns: Sequence[str], keys: Keys) -> Ints:
+def order_by(ground: Ground, columns: Sequence[str], keys: Keys) -> Int64Array:
     """Return all rows in the order of their keys."""
     rows = np.arange(ground.data.num_rows)
     return np.argsort(keys(ground, columns, rows), kind="stable")

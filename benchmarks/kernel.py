@@ -25,13 +25,12 @@ from benchmarks.measure import Peer, Target, Timed, cpu_seconds
 from benchmarks.peers import peers
 from zonal.batch import cluster_batch
 from zonal.curves import encode
-from zonal.cuts import Positions, cell_cuts, cuts_within
+from zonal.cuts import cell_cuts, cuts_within
 from zonal.layout import Layout
-from zonal.lookup import Codes
-from zonal.order import Order, stable_order
+from zonal.order import stable_order
 from zonal.ranks import MAX_KNOTS, ColumnRanks, Ranks
 from zonal.rows import take_rows
-from zonal.words import U64
+from zonal.values.arrays import Int64Array, UInt32Array, UInt64Array
 
 ROWS = 10_000_000
 BITS = 16
@@ -126,11 +125,11 @@ def _fit(table: pa.Table, layout: Layout) -> Ranks:
     return Ranks.fit(data.sample(table.select(layout.columns)), layout.columns)
 
 
-def _codes(table: pa.Table, layout: Layout, fitted: Ranks) -> list[Codes]:
+def _codes(table: pa.Table, layout: Layout, fitted: Ranks) -> list[UInt32Array]:
     return [fitted.codes(table, column, layout.bits_per_column) for column in layout.columns]
 
 
-def _cuts(table: pa.Table, layout: Layout, words: Sequence[U64], order: Order) -> list[Positions]:
+def _cuts(table: pa.Table, layout: Layout, words: Sequence[UInt64Array], order: Int64Array) -> list[Int64Array]:
     keys = [word[order] for word in words]
     ties = np.zeros(len(order), np.uint64)
     files = cell_cuts([*keys, ties], layout.target_file_bytes * table.num_rows // table.nbytes)

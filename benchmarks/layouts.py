@@ -28,11 +28,11 @@ from benchmarks.measure import mark
 from benchmarks.predicting import ROW_BYTES, apply_layout
 from zonal.advising.advice import Advice, Candidate
 from zonal.boxes import boxes_of, code, literal_columns, meets, units_of
-from zonal.files import Ints
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.sql.where import parse_where
 from zonal.tables.opening import open_table, read_snapshot
+from zonal.values.arrays import Int64Array
 from zonal.verbs.advise import SAMPLE_ROWS, advise
 from zonal.verbs.learning import learn
 from zonal.workload.reading import read_workload
@@ -122,7 +122,7 @@ def _measure(name: str, case: Case, files: int) -> Iterator[Measured]:
     ground = Ground(data, coded, sample, boxes_of(train, coded), files)
     boxes = boxes_of(test, coded)
 
-    def ordered(layout: str, columns: Sequence[str], order: Ints) -> Measured:
+    def ordered(layout: str, columns: Sequence[str], order: Int64Array) -> Measured:
         units = units_of(coded, order, equal_cuts(len(order), files), widen=False)
         share = float(units.rows @ meets(units, boxes).mean(axis=1)) / data.num_rows
         return Measured(name, layout, ", ".join(columns), len(units), share)

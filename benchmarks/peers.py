@@ -12,7 +12,7 @@ from hilbertcurve.hilbertcurve import HilbertCurve
 from benchmarks.data import codes
 from benchmarks.measure import Peer, Target, Timed, cpu_seconds
 from zonal.curves import encode
-from zonal.lookup import Codes
+from zonal.values.arrays import UInt32Array
 
 BITS = 16
 PYTHON_ROWS = 20_000
@@ -74,7 +74,7 @@ def peers(rows: int) -> Iterator[Timed]:
         yield Timed(f"hilbert, {dimensions}-D", rows, own["hilbert"], peer)
 
 
-def _check(library: Library, few: Sequence[Codes]) -> None:
+def _check(library: Library, few: Sequence[UInt32Array]) -> None:
     """Fail where the library computes something else."""
     narrow = [code & np.uint32(2 ** library.bits[len(few)] - 1) for code in few]
     (keys,) = encode(library.kind, narrow, BITS)

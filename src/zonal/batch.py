@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.cuts import LARGEST, Positions, cuts_within, key_cuts
+from zonal.cuts import LARGEST, cuts_within, key_cuts
 from zonal.errors import LayoutError, ZonalAdvice, ZonalError
 from zonal.keys import exact_words, key_words, tie_columns, tie_word
 from zonal.layout import CURVES, Layout
-from zonal.order import Order, stable_order
+from zonal.order import stable_order
 from zonal.ranks import Ranks, bind
 from zonal.rows import take_rows
-from zonal.words import U64
+from zonal.values.arrays import Int64Array, UInt64Array
 
 Arrow = TypeVar("Arrow", bound=pa.RecordBatch | pa.Table)
 
@@ -31,13 +31,13 @@ class Clustered(Generic[Arrow]):
     data: Arrow
     layout: Layout
     ranks: Ranks
-    keys: tuple[U64, ...]
+    keys: tuple[UInt64Array, ...]
     """The rows' keys in their new order, as one word or two."""
-    order: Order
+    order: Int64Array
     """For each row its number in the input."""
-    files: Positions
+    files: Int64Array
     """The row at which each file begins."""
-    row_groups: tuple[Positions, ...]
+    row_groups: tuple[Int64Array, ...]
     """For each file the rows, counted from the file's first, at which its row groups begin."""
 
 
@@ -103,13 +103,13 @@ def _cluster(data: Arrow, layout: Layout, ranks: Ranks | None, file_rows: int | 
         ranks = Ranks.fit(_sample(data, layout.curve_columns), layout.curve_columns)
     words = key_words(data, layout, ranks)
     linear = layout.kind == "linear"
-    sort_words: Sequence[U64] = exact_words(data, layout.columns) if linear else words
+    sort_words: Sequence[UInt64Array] = exact_words(data, layout.columns) if linear else words
     order = stable_order(sort_words)
     ordered = tuple(word[order] for word in sort_words)
     ties = _split_heavy(data, layout, ordered, order, file_rows)
     keys = tuple(word[order] for word in words) if linear else ordered  # only rows of equal keys were moved
     # Within one code of a column, a sort by values doesn't follow the codes of the columns behind it.
-    cut_words: list[U64] = [*(_sorted(keys) if linear else keys), *([] if ties is None else [ties])]
+    cut_words: list[UInt64Array] = [*(_sorted(keys) if linear else keys), *([] if ties is None else [ties])]
     files = key_cuts(layout.kind, cut_words, file_rows)
     return Clustered(
         data=take_rows(data, order),
@@ -122,7 +122,7 @@ def _cluster(data: Arrow, layout: Layout, ranks: Ranks | None, file_rows: int | 
     )
 
 
-def _sorted(words: Sequence[U64]) -> list[U64]:
+def _sorted(words: Sequence[UInt64Array]) -> list[UInt64Array]:
     order = stable_order(words)
     return [word[order] for word in words]
 
@@ -136,7 +136,9 @@ def _sample(data: Arrow, columns: Sequence[str]) -> Arrow:
     return take_rows(keys, np.sort(rows))
 
 
-def _split_heavy(data: Arrow, layout: Layout, words: Sequence[U64], order: Order, file_rows: int) -> U64 | None:
+def _split_heavy(
+    data: Arrow, layout: Layout, words: Sequence[UInt64Array], order: Int64Array, file_rows: int
+) -> UInt64Array | None:
     """Order the rows of each key heavier than a file by the other columns, in place; return the rows' tie words."""
     heavy = _heavy_runs(words, LARGEST * file_rows)
     if not len(heavy):
@@ -153,7 +155,7 @@ def _split_heavy(data: Arrow, layout: Layout, words: Sequence[U64], order: Order
     return ties
 
 
-def _heavy_runs(words: Sequence[U64], most: float) -> npt.NDArray[np.int64]:
+def _heavy_runs(words: Sequence[UInt64Array], most: float) -> npt.NDArray[np.int64]:
     """Return (start, end) of the runs of equal keys with more than `most` rows."""
     new = np.ones(len(words[0]), np.bool_)
     new[1:] = np.logical_or.reduce([word[1:] != word[:-1] for word in words])

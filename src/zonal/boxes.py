@@ -20,12 +20,10 @@ import pyarrow.compute as pc
 from zonal.columns import find, leaf
 from zonal.conjunctions import ANY, IS_NULL, NOT_NULL, RANGE, Extent, boxes_in
 from zonal.errors import ColumnError, quoted
-from zonal.files import Ints
 from zonal.predicates.bound import Bound, Interval, Nulls, Point, Ranges, leaves_of
-from zonal.skipping import Mask, comparable_values
+from zonal.skipping import comparable_values
+from zonal.values.arrays import BoolArray, Float32Array, Int64Array
 from zonal.words import decoded_array, family_of, validity
-
-Floats = npt.NDArray[np.float32]
 
 NULL = -1
 """The code of a null."""
@@ -50,7 +48,7 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def some(self, rows: Ints) -> "Coded":
+    def some(self, rows: Int64Array) -> "Coded":
         """Take some rows; the codes keep their meaning."""
         return replace(self, codes=np.asfortranarray(self.codes[rows]))
 
@@ -74,12 +72,12 @@ class Boxes:
     limits alone are met by units that span the gap.
     """
 
-    low: Floats
+    low: Float32Array
     """A row a box; -inf where there is no limit."""
-    high: Floats
+    high: Float32Array
     null: npt.NDArray[np.int8]
     """A row a box: 0, the value lies in low … high; 1, it is null; 2, it is not; 3, no condition."""
-    query: Ints
+    query: Int64Array
     """The query of each box, ascending."""
     queries: int
     borders: tuple[dict[int, Point], ...] = ()
@@ -93,13 +91,13 @@ class Boxes:
 class Units:
     """Boxes around the rows of files or row groups: a row a unit, a column a column."""
 
-    low: Floats
+    low: Float32Array
     """+inf where all values are null."""
-    high: Floats
+    high: Float32Array
     """-inf where all values are null."""
-    has_null: Mask
-    all_null: Mask
-    rows: Ints
+    has_null: BoolArray
+    all_null: BoolArray
+    rows: Int64Array
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -138,7 +136,7 @@ def _coded_column(name: str, column: pa.ChunkedArray) -> tuple[npt.NDArray[np.in
             codes[~known] = NULL
         return codes, array.take(pa.array(first)).cast(pa.large_binary()).to_pylist()
     values = comparable_values(array)
-    valid: Mask | slice = slice(None) if known is None else known
+    valid: BoolArray | slice = slice(None) if known is None else known
     distinct, places = np.unique(values[valid], return_inverse=True)
     codes[valid] = places
     return codes, distinct.tolist()
@@ -242,12 +240,12 @@ def literal_columns(bounds: Sequence[Bound], weights: Sequence[float] | None = N
 
 def units_of(
     coded: Coded,
-    order: Ints,
-    starts: Ints,
+    order: Int64Array,
+    starts: Int64Array,
     *,
     widen: bool | float = True,
-    clip_low: Floats | None = None,
-    clip_high: Floats | None = None,
+    clip_low: Float32Array | None = None,
+    clip_high: Float32Array | None = None,
 ) -> Units:
     """Draw the box around each run of rows that begins at one of `starts` in `order`; no run is empty.
 
@@ -282,7 +280,7 @@ def units_of(
     return Units(low, high, nulls > 0, all_null, rows)
 
 
-def meets(units: Units, boxes: Boxes) -> Mask:
+def meets(units: Units, boxes: Boxes) -> BoolArray:
     """Return, a row a unit and a column a query, whether the unit might hold a row that the query needs."""
     needed = np.zeros((boxes.queries, len(units)), np.bool_)
     if not len(boxes.query) or not len(units):
@@ -297,7 +295,7 @@ def meets(units: Units, boxes: Boxes) -> Mask:
     return needed.T
 
 
-def _met(units: Units, boxes: Boxes, part: slice) -> Mask:
+def _met(units: Units, boxes: Boxes, part: slice) -> BoolArray:
     """Return, a row a box and a column a unit, whether they meet in every column."""
     met = np.ones((len(boxes.query), len(units.rows[part])), np.bool_)
     for column in range(boxes.null.shape[1]):

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.files import Ints
-from zonal.words import U64, ByteWords, booleans_of, byte_words, family_of, plain_array, validity, values_of
+from zonal.values.arrays import Int64Array, UInt64Array
+from zonal.words import ByteWords, booleans_of, byte_words, family_of, plain_array, validity, values_of
 
 MODULUS = 2**64
 _STEP = 0x9E3779B97F4A7C15
@@ -30,7 +30,7 @@ _MOST_TOGETHER, _STEPS = 8, (16, 32, 64)
 """Words of texts that are read for all rows at once, then for longer texts; what is behind the last, one by one."""
 
 
-def row_checksum(data: pa.Table | pa.RecordBatch, partition: Ints | int = 0) -> int:
+def row_checksum(data: pa.Table | pa.RecordBatch, partition: Int64Array | int = 0) -> int:
     """Return the checksum of rows, each in a partition; that of two sets of rows together is the sum, modulo 2^64.
 
     >>> table = pa.table({"a": [1, 2, 2], "b": ["x", "y", None]})
@@ -55,7 +55,7 @@ def row_checksum(data: pa.Table | pa.RecordBatch, partition: Ints | int = 0) -> 
     return total % MODULUS
 
 
-def _scaled(numbers: U64, factor: np.uint64, scratch: U64) -> U64:
+def _scaled(numbers: UInt64Array, factor: np.uint64, scratch: UInt64Array) -> UInt64Array:
     """Multiply numbers by a factor, in memory that is used again; the upper half of a word counts in the lower, too.
 
     Of a product by an odd number the highest bit is the same whatever the factor is, so that two changes of it in
@@ -70,7 +70,7 @@ def _scaled(numbers: U64, factor: np.uint64, scratch: U64) -> U64:
     return np.multiply(found, factor, out=found)
 
 
-def _blocks(array: pa.Array) -> Callable[[int, int], U64]:
+def _blocks(array: pa.Array) -> Callable[[int, int], UInt64Array]:
     """Return what gives the numbers of the values from one row to another."""
     if isinstance(array, pa.DictionaryArray):
         known = _values(array.dictionary)
@@ -94,7 +94,7 @@ def _factor(number: int) -> np.uint64:
     return np.uint64(mixed | 1)
 
 
-def _mixed(numbers: U64) -> U64:
+def _mixed(numbers: UInt64Array) -> UInt64Array:
     """Spread each number over all 64 bits, in place."""
     numbers ^= numbers >> np.uint64(32)
     numbers *= _MIX
@@ -102,7 +102,7 @@ def _mixed(numbers: U64) -> U64:
     return numbers
 
 
-def _values(array: pa.Array) -> U64:
+def _values(array: pa.Array) -> UInt64Array:
     """Return a number per value, in an array that may be the caller's data."""
     array = plain_array(array)
     kind = array.type
@@ -113,7 +113,7 @@ def _values(array: pa.Array) -> U64:
     return _with_nulls(_stored(array), validity(array))
 
 
-def _numbered(array: pa.DictionaryArray, known: U64) -> U64:
+def _numbered(array: pa.DictionaryArray, known: UInt64Array) -> UInt64Array:
     """Return a number per value of a dictionary array, given those of the dictionary."""
     if not len(known):
         return np.full(len(array), _NULL)
@@ -121,12 +121,12 @@ def _numbered(array: pa.DictionaryArray, known: U64) -> U64:
     return _with_nulls(known[indices.to_numpy()], validity(array.indices))
 
 
-def _with_nulls(numbers: U64, valid: npt.NDArray[np.bool_] | None) -> U64:
+def _with_nulls(numbers: UInt64Array, valid: npt.NDArray[np.bool_] | None) -> UInt64Array:
     """Give nulls a number of their own, whatever lies below them."""
     return numbers if valid is None else np.where(valid, numbers, _NULL)
 
 
-def _stored(array: pa.Array) -> U64:
+def _stored(array: pa.Array) -> UInt64Array:
     kind = array.type
     if pa.types.is_struct(kind):
         return _struct(array)
@@ -141,13 +141,13 @@ def _stored(array: pa.Array) -> U64:
         return _bytes(byte_words(array))
     width = kind.bit_width // 8
     if width <= 8:
-        stored: U64 = values_of(array, f"u{width}")
+        stored: UInt64Array = values_of(array, f"u{width}")
         return stored if width == 8 else stored.astype(np.uint64)
     parts = values_of(array, f"V{width}").view(np.uint64).reshape(len(array), width // 8)
     return _combined([parts[:, part] for part in range(width // 8)])
 
 
-def _combined(words: list[U64]) -> U64:
+def _combined(words: list[UInt64Array]) -> UInt64Array:
     scratch = np.empty(len(words[0]), np.uint64)
     numbers = np.zeros(len(words[0]), np.uint64)
     for depth, word in enumerate(words):
@@ -155,7 +155,7 @@ def _combined(words: list[U64]) -> U64:
     return _mixed(numbers)
 
 
-def _struct(array: pa.StructArray) -> U64:
+def _struct(array: pa.StructArray) -> UInt64Array:
     children = [_values(array.field(number)) for number in range(array.type.num_fields)]
     return _combined(children) if children else np.zeros(len(array), np.uint64)
 
@@ -166,7 +166,7 @@ def _items(array: pa.Array) -> pa.Array:
     return array.values
 
 
-def _lists(offsets: npt.NDArray[np.int64], items: pa.Array) -> U64:
+def _lists(offsets: npt.NDArray[np.int64], items: pa.Array) -> UInt64Array:
     """Add up the items of each list, each with its place in the list."""
     first, last = int(offsets[0]), int(offsets[-1])
     numbers = _mixed(_values(items.slice(first, last - first)).copy())
@@ -177,7 +177,7 @@ def _lists(offsets: npt.NDArray[np.int64], items: pa.Array) -> U64:
     return _mixed(sums[offsets[1:] - first] - sums[offsets[:-1] - first] + lengths.astype(np.uint64) * _LENGTH)
 
 
-def _bytes(words: ByteWords) -> U64:
+def _bytes(words: ByteWords) -> UInt64Array:
     """Read eight bytes of each text at a time, as long as texts are short."""
     first, last = int(words.offsets[0]), int(words.offsets[-1])
     data = np.zeros((last - first) // 8 * 8 + 16, np.uint8)
@@ -200,7 +200,9 @@ def _bytes(words: ByteWords) -> U64:
     return _mixed(numbers)
 
 
-def _add_words(numbers: U64, data: npt.NDArray[np.uint8], starts: Ints, lengths: Ints, depths: range) -> None:
+def _add_words(
+    numbers: UInt64Array, data: npt.NDArray[np.uint8], starts: Int64Array, lengths: Int64Array, depths: range
+) -> None:
     """Add some words of each text, with zeros behind its end; each is put together of two aligned ones."""
     aligned = data.view("<u8")
     bits = (starts.view(np.uint64) & np.uint64(7)) * np.uint64(8)

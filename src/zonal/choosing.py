@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from zonal.errors import ZonalError
-from zonal.files import Ints, Snapshot
+from zonal.files import Snapshot
 from zonal.layout import Layout
 from zonal.predicates.bound import Bound
 from zonal.pruning import FileIndex
 from zonal.sizes import format_size
+from zonal.values.arrays import Int64Array
 
 
 def choose(
@@ -20,7 +21,7 @@ def choose(
     where: "Bound | None" = None,
     full: bool = False,
     most_bytes: int | None = None,
-) -> Ints:
+) -> Int64Array:
     """Return the files to rewrite: those that aren't in the layout yet, or with `full` all.
 
     `where` leaves the files that might hold a matching row. `most_bytes` takes whole partitions in order as long as
@@ -38,10 +39,10 @@ def choose(
     return _that_fit(snapshot, files, layout, most_bytes)
 
 
-def _that_fit(snapshot: Snapshot, files: Ints, layout: Layout, most_bytes: int) -> Ints:
+def _that_fit(snapshot: Snapshot, files: Int64Array, layout: Layout, most_bytes: int) -> Int64Array:
     sizes = snapshot.files.sizes
     parts = list(_by_partition(snapshot, files))
-    chosen: list[Ints] = []
+    chosen: list[Int64Array] = []
     left = most_bytes
     for part in parts:
         if sizes[part].sum() <= left:
@@ -59,7 +60,7 @@ def _that_fit(snapshot: Snapshot, files: Ints, layout: Layout, most_bytes: int) 
     )
 
 
-def in_commits(snapshot: Snapshot, files: Ints, layout: Layout, most_bytes: int | None) -> list[Ints]:
+def in_commits(snapshot: Snapshot, files: Int64Array, layout: Layout, most_bytes: int | None) -> list[Int64Array]:
     """Divide the files into commits of at most `most_bytes`: whole partitions, or ranges of the first key column.
 
     Without a limit all files are one commit; a single file that is larger makes a commit of its own.
@@ -81,13 +82,13 @@ def in_commits(snapshot: Snapshot, files: Ints, layout: Layout, most_bytes: int 
     return [np.sort(np.array(commit, np.int64)) for commit in commits]
 
 
-def _by_partition(snapshot: Snapshot, files: Ints) -> Iterator[Ints]:
+def _by_partition(snapshot: Snapshot, files: Int64Array) -> Iterator[Int64Array]:
     partition = snapshot.files.partition[files]
     for number in np.unique(partition):
         yield files[partition == number]
 
 
-def in_key_order(snapshot: Snapshot, files: Ints, layout: Layout) -> Ints:
+def in_key_order(snapshot: Snapshot, files: Int64Array, layout: Layout) -> Int64Array:
     """Order files by the least value of the layout's first column, so that neighbors overlap; unknown ones last."""
     first = layout.columns[0]
     bounds = snapshot.files.partition_bounds.get(first) or snapshot.files.bounds.get(first)
@@ -95,13 +96,13 @@ def in_key_order(snapshot: Snapshot, files: Ints, layout: Layout) -> Ints:
         return files
     lower = bounds.lower.take(files)
     try:
-        order: Ints = pc.array_sort_indices(lower, null_placement="at_end").to_numpy().astype(np.int64)
+        order: Int64Array = pc.array_sort_indices(lower, null_placement="at_end").to_numpy().astype(np.int64)
     except NotImplementedError:
         return files
     return files[order]
 
 
-def still_there(snapshot: Snapshot, paths: Sequence[str]) -> Ints:
+def still_there(snapshot: Snapshot, paths: Sequence[str]) -> Int64Array:
     """Return the positions of these files in a later snapshot; those that are gone are left out."""
     position = {path: number for number, path in enumerate(snapshot.files.paths.to_pylist())}
     return np.sort(np.array([position[path] for path in paths if path in position], np.int64))

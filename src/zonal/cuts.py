@@ -12,9 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zonal.layout import TREE, Layout
-from zonal.words import U64
-
-Positions = npt.NDArray[np.int64]
+from zonal.values.arrays import Int64Array, UInt64Array
 
 SMALLEST, LARGEST = 0.5, 1.8
 """Every piece has between these shares of the target, where there are rows enough."""
@@ -28,7 +26,7 @@ _ROUNDS = 4
 _COUNT_ERROR = 0.015
 
 
-def cell_cuts(words: Sequence[U64], target_rows: float, *, more: float = 1.0) -> Positions:
+def cell_cuts(words: Sequence[UInt64Array], target_rows: float, *, more: float = 1.0) -> Int64Array:
     """Return the positions at which pieces of about `target_rows` rows begin; the first is 0.
 
     `words` are the keys in their sorted order, the most significant word first. The sizes are within 0.5 and 1.8 of
@@ -55,7 +53,7 @@ def cell_cuts(words: Sequence[U64], target_rows: float, *, more: float = 1.0) ->
     return _merged(borders, best, most_rows=LARGEST * target, pieces=more * wanted)
 
 
-def tree_cuts(words: Sequence[U64], target_rows: float) -> Positions:
+def tree_cuts(words: Sequence[UInt64Array], target_rows: float) -> Int64Array:
     """Return the positions at which pieces begin if the first word is a path through a tree (see `zonal.tree`).
 
     Rows of a node stay together where they are at most 1.2 times the target; a leaf with more is cut at the cells of
@@ -82,7 +80,7 @@ def tree_cuts(words: Sequence[U64], target_rows: float) -> Positions:
     return _joined(_borders(words), np.array(starts, np.int64), least=SMALLEST * target, most=_JOINED * target)
 
 
-def _joined(borders: npt.NDArray[np.int16], starts: Positions, *, least: float, most: float) -> Positions:
+def _joined(borders: npt.NDArray[np.int16], starts: Int64Array, *, least: float, most: float) -> Int64Array:
     """Join neighbors of which one has fewer than `least` rows, over the smallest borders first, up to `most` rows."""
     first = list(range(len(starts)))  # of each joined piece, at both of its ends: its first and its last part
     last = list(range(len(starts)))
@@ -98,12 +96,12 @@ def _joined(borders: npt.NDArray[np.int16], starts: Positions, *, least: float, 
     return starts[kept]
 
 
-def key_cuts(kind: str, words: Sequence[U64], target_rows: float, *, more: float = 1.0) -> Positions:
+def key_cuts(kind: str, words: Sequence[UInt64Array], target_rows: float, *, more: float = 1.0) -> Int64Array:
     """Cut the sorted keys of a layout of this kind: a tree's at its nodes, a curve's at its cells."""
     return tree_cuts(words, target_rows) if kind == TREE else cell_cuts(words, target_rows, more=more)
 
 
-def file_cuts(layout: Layout, words: Sequence[U64], files: float) -> Positions:
+def file_cuts(layout: Layout, words: Sequence[UInt64Array], files: float) -> Int64Array:
     """Cut sorted keys into about so many files; up to 1.45 times as many whole cells, where the layout has cells.
 
     A sorted column is cut as well at any place; the cells of several columns are worth some more files.
@@ -113,8 +111,8 @@ def file_cuts(layout: Layout, words: Sequence[U64], files: float) -> Positions:
 
 
 def cuts_within(
-    words: Sequence[U64], starts: Positions, target_rows: float, *, kind: str = "zorder"
-) -> list[Positions]:
+    words: Sequence[UInt64Array], starts: Int64Array, target_rows: float, *, kind: str = "zorder"
+) -> list[Int64Array]:
     """Cut each piece again, as files into row groups; positions are relative to the piece."""
     ends = [*starts[1:], len(words[0])][: len(starts)]
     return [
@@ -127,10 +125,10 @@ def cuts_within(
 class Cuts:
     """Borders as keys: a row belongs to piece i if i of the borders are at or below its key."""
 
-    borders: tuple[U64, ...]
+    borders: tuple[UInt64Array, ...]
 
     @classmethod
-    def at(cls, words: Sequence[U64], starts: Positions) -> "Cuts":
+    def at(cls, words: Sequence[UInt64Array], starts: Int64Array) -> "Cuts":
         """Take the borders of the cells that begin at these positions; borders between equal keys fall together.
 
         Where the keys are a sample, rows that lie between two of its keys then belong to the right cell.
@@ -147,7 +145,7 @@ class Cuts:
         """Count the pieces."""
         return len(self.borders[0]) + 1
 
-    def assign(self, words: Sequence[U64]) -> npt.NDArray[np.int32]:
+    def assign(self, words: Sequence[UInt64Array]) -> npt.NDArray[np.int32]:
         """Return the number of the piece that each row belongs to."""
         if len(self.borders) == 1:
             found = np.searchsorted(self.borders[0], words[0], side="right")
@@ -155,7 +153,7 @@ class Cuts:
             found = np.searchsorted(self._narrow(self.borders), self._narrow(words), side="right")
         return found.astype(np.int32)
 
-    def _narrow(self, words: Sequence[U64]) -> npt.NDArray[np.int64]:
+    def _narrow(self, words: Sequence[UInt64Array]) -> npt.NDArray[np.int64]:
         """Put the words of a key into one number that compares with the borders in the same way."""
         narrow = np.zeros(len(words[0]), np.int64)
         for word, border in zip(words, self.borders, strict=True):
@@ -166,7 +164,7 @@ class Cuts:
         return narrow
 
 
-def _cell_starts(before: Sequence[U64], after: Sequence[U64]) -> list[U64]:
+def _cell_starts(before: Sequence[UInt64Array], after: Sequence[UInt64Array]) -> list[UInt64Array]:
     """Return the least key that shares with `after` the highest bit in which it differs from `before`, and all above.
 
     >>> [word.tolist() for word in _cell_starts([np.array([5], np.uint64)], [np.array([13], np.uint64)])]
@@ -184,7 +182,7 @@ def _cell_starts(before: Sequence[U64], after: Sequence[U64]) -> list[U64]:
     return starts
 
 
-def _borders(words: Sequence[U64]) -> npt.NDArray[np.int16]:
+def _borders(words: Sequence[UInt64Array]) -> npt.NDArray[np.int16]:
     """Return the size of the border before each row: the number of the highest bit that differs, 0 if none."""
     sizes = np.zeros(len(words[0]), np.int16)
     for place, word in enumerate(reversed(words)):
@@ -194,7 +192,7 @@ def _borders(words: Sequence[U64]) -> npt.NDArray[np.int16]:
     return sizes
 
 
-def _merged(borders: npt.NDArray[np.int16], cuts: list[int], *, most_rows: float, pieces: float) -> Positions:
+def _merged(borders: npt.NDArray[np.int16], cuts: list[int], *, most_rows: float, pieces: float) -> Int64Array:
     """Join neighbours over the smallest borders (two halves of a cell) until there are few enough pieces."""
     starts = np.array(cuts, np.int64)
     excess = len(cuts) - max(round(pieces), 1)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from zonal.files import UNKNOWN, Bounds, Ints
-from zonal.line import Floats64, line_of
-from zonal.skipping import Codes, ColumnIndex
+from zonal.files import UNKNOWN, Bounds
+from zonal.line import line_of
+from zonal.skipping import ColumnIndex
+from zonal.values.arrays import Float64Array, Int32Array, Int64Array
 
 _NARROW = 1e-9
 """A range narrower than this share of the column's is one value."""
@@ -36,7 +37,7 @@ class Depth:
     """Distinct values among the bounds."""
 
 
-def depth_of(column: str, bounds: Bounds, rows: Ints) -> Depth:
+def depth_of(column: str, bounds: Bounds, rows: Int64Array) -> Depth:
     """Sweep over the bounds of one column; files of which it holds only nulls have no range and meet no look-up."""
     index = ColumnIndex(bounds, rows)
     lower, upper, values = index.lower, index.upper, index.values
@@ -63,7 +64,7 @@ def depth_of(column: str, bounds: Bounds, rows: Ints) -> Depth:
     )
 
 
-def _lookup(low: Codes, high: Codes, values: npt.NDArray[np.generic], rows: Ints) -> float:
+def _lookup(low: Int32Array, high: Int32Array, values: npt.NDArray[np.generic], rows: Int64Array) -> float:
     """Return the files whose range holds the value of a row, on average over all rows.
 
     Rows below x are counted by F: each file adds its rows evenly over its range, or all at once if it has one value. A
@@ -85,13 +86,13 @@ def _lookup(low: Codes, high: Codes, values: npt.NDArray[np.generic], rows: Ints
     return float(np.clip(share.sum() / weight.sum(), 1.0, len(low)))
 
 
-def _positions(values: npt.NDArray[np.generic]) -> Floats64:
+def _positions(values: npt.NDArray[np.generic]) -> Float64Array:
     """Put sorted values on a line from 0 to 1."""
     line = line_of(values).positions
     return line / line[-1] if line[-1] > 0 else line
 
 
-def _cover(low: Codes, high: Codes, places: int) -> Ints:
+def _cover(low: Int32Array, high: Int32Array, places: int) -> Int64Array:
     """Count the files whose range holds each place."""
     change = np.zeros(places + 1, np.int64)
     np.add.at(change, low, 1)
@@ -99,7 +100,7 @@ def _cover(low: Codes, high: Codes, places: int) -> Ints:
     return np.cumsum(change)[:-1]
 
 
-def _range_maximum(values: Ints, low: Codes, high: Codes) -> Ints:
+def _range_maximum(values: Int64Array, low: Int32Array, high: Int32Array) -> Int64Array:
     """Return the largest value between each pair of places, by a table of the maxima of all powers of two."""
     level = np.frexp((high - low + 1).astype(np.float64))[1] - 1
     result = np.empty(len(low), np.int64)

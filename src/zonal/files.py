@@ -10,14 +10,12 @@ from datetime import datetime
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.errors import TableError, quoted
 from zonal.layout import Layout
-
-Ints = npt.NDArray[np.int64]
+from zonal.values.arrays import Int64Array
 
 UNKNOWN = -1
 """In arrays of counts: the metadata doesn't say."""
@@ -34,9 +32,9 @@ class Bounds:
 
     lower: pa.Array
     upper: pa.Array
-    nulls: Ints
+    nulls: Int64Array
     """Nulls in each unit, or UNKNOWN."""
-    nans: Ints
+    nans: Int64Array
     """NaNs in each unit, or UNKNOWN; 0 for types that have none."""
 
     @classmethod
@@ -49,7 +47,7 @@ class Bounds:
             np.concatenate([part.nans for part in parts]),
         )
 
-    def take(self, units: Ints) -> "Bounds":
+    def take(self, units: Int64Array) -> "Bounds":
         """Return the bounds of some units."""
         chosen = pa.array(units)
         return Bounds(self.lower.take(chosen), self.upper.take(chosen), self.nulls[units], self.nans[units])
@@ -95,7 +93,7 @@ class Buckets:
     column: str
     bucket_of: Callable[[object], int | None]
     """The bucket of a value of the column's type (int, str, bytes, Decimal, date …); None where it can't be told."""
-    values: Ints
+    values: Int64Array
     """The bucket of each file, or UNKNOWN."""
 
 
@@ -105,18 +103,18 @@ class Files:
 
     paths: pa.Array
     """Full location of each file."""
-    sizes: Ints
-    rows: Ints
+    sizes: Int64Array
+    rows: Int64Array
     """Rows in the file, deleted ones included; UNKNOWN where the metadata doesn't say."""
-    deleted: Ints
+    deleted: Int64Array
     """Rows that deletion vectors and position deletes remove; UNKNOWN where only the delete files could say."""
-    delete_files: Ints
+    delete_files: Int64Array
     """Delete files and deletion vectors that apply to each file."""
-    added_by: Ints
+    added_by: Int64Array
     """The snapshot or version that added each file, or UNKNOWN."""
     layout_ids: pa.Array
     """Id of the layout that zonal wrote the file with, or null."""
-    partition: Ints
+    partition: Int64Array
     """Number of the partition of each file in `partitions`."""
     partitions: tuple[str, ...]
     """The partitions for people: `region=eu/day=2026-01-01`, empty text in an unpartitioned table."""

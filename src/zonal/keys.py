@@ -13,14 +13,15 @@ from zonal.columns import find, leaf, leaf_type, leaves
 from zonal.layout import TREE, Layout
 from zonal.ranks import Ranks, bind
 from zonal.tree import tree_of
-from zonal.words import U64, decoded_array, family_of, validity, words_in, words_of
+from zonal.values.arrays import UInt64Array
+from zonal.words import decoded_array, family_of, validity, words_in, words_of
 
 ArrowData: TypeAlias = "pa.RecordBatch | pa.Table"
 
 _TIE_COLUMNS, _TIE_BITS = 4, 8
 
 
-def key_words(data: ArrowData, layout: Layout, ranks: Ranks) -> tuple[U64, ...]:
+def key_words(data: ArrowData, layout: Layout, ranks: Ranks) -> tuple[UInt64Array, ...]:
     """Return the key of each row: one word, or two if the layout asks for more than 64 bits.
 
     A tree's key is the path to the row's leaf, then a word of the curve that orders the rows inside.
@@ -41,7 +42,7 @@ def tie_columns(schema: pa.Schema, layout: Layout) -> list[str]:
     return [name for name in others if _is_rankable(schema, name)][:_TIE_COLUMNS]
 
 
-def tie_word(data: ArrowData, ties: Ranks, row_hash: npt.NDArray[np.uint32]) -> U64:
+def tie_word(data: ArrowData, ties: Ranks, row_hash: npt.NDArray[np.uint32]) -> UInt64Array:
     """Return a second key for rows whose keys are equal: the columns of `ties`, then `row_hash`."""
     tie = row_hash.astype(np.uint64)
     if len(ties):
@@ -50,13 +51,13 @@ def tie_word(data: ArrowData, ties: Ranks, row_hash: npt.NDArray[np.uint32]) -> 
     return tie
 
 
-def exact_words(data: ArrowData, columns: Sequence[str]) -> list[U64]:
+def exact_words(data: ArrowData, columns: Sequence[str]) -> list[UInt64Array]:
     """Return words whose order is that of the columns' exact values, nulls first and NaN last."""
     paths = bind(data.schema, columns)
     return [word for path in paths.values() for word in _exact_words(leaf(data, path))]
 
 
-def _exact_words(column: pa.ChunkedArray) -> list[U64]:
+def _exact_words(column: pa.ChunkedArray) -> list[UInt64Array]:
     family = str(family_of(column.type))
     chunks = [decoded_array(chunk) for chunk in column.chunks]
     if family == "bytes":

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zonal.predicates.bound import Interval, Point
-
-Floats64 = npt.NDArray[np.float64]
+from zonal.values.arrays import Float64Array
 
 _LARGEST = 1e300
 """Infinite bounds lie here, so that distances stay finite."""
@@ -22,7 +21,7 @@ class Line:
     ([0.0, 10.0, 30.0], (5.0, 31.0), (10.0, 11.0))
     """
 
-    positions: Floats64
+    positions: Float64Array
     first: Point
     last: Point
     step: float

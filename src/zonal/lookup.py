@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from zonal.words import U64, Rows, Words
-
-Codes = npt.NDArray[np.uint32]
+from zonal.values.arrays import IntpArray, UInt32Array, UInt64Array
+from zonal.words import Words
 
 _GRID_BITS = 15
 """The root's look-up grid has 2^15 cells of two bytes, small enough for the caches of every processor."""
@@ -26,9 +25,9 @@ class Knots:
     intervals are filled evenly up to the next knot's code; on the others the code stays.
     """
 
-    words: tuple[U64, ...]
+    words: tuple[UInt64Array, ...]
     depths: npt.NDArray[np.int64]
-    codes: Codes
+    codes: UInt32Array
     spread: npt.NDArray[np.bool_]
 
 
@@ -36,14 +35,14 @@ class Knots:
 class _Level:
     """All nodes of one depth. An entry is a distinct word of a node; `first[node]` is the node's first entry."""
 
-    first: Rows
-    count: Rows
-    words: U64
-    at: Codes  # the code of a value with exactly this word
-    after: Codes  # the code of a value right behind this word
+    first: IntpArray
+    count: IntpArray
+    words: UInt64Array
+    at: UInt32Array  # the code of a value with exactly this word
+    after: UInt32Array  # the code of a value right behind this word
     slope: npt.NDArray[np.float64]  # codes a unit of the word behind it
-    room: Codes  # codes up to the next knot's, for salted values
-    child: Rows  # node of the next level, or -1
+    room: UInt32Array  # codes up to the next knot's, for salted values
+    child: IntpArray  # node of the next level, or -1
 
 
 class Lookup:
@@ -53,7 +52,7 @@ class Lookup:
         self._levels = _build(knots, top)
         self._grid = Grid(self._levels[0].words) if len(knots.codes) else None
 
-    def codes(self, words: Words, rows: int, salt: npt.NDArray[np.float64] | None = None) -> Codes:
+    def codes(self, words: Words, rows: int, salt: npt.NDArray[np.float64] | None = None) -> UInt32Array:
         """Return the codes of `rows` values; `salt` (0 ≤ salt < 1 a row) moves heavy values into their room."""
         if self._grid is None:
             return np.zeros(rows, np.uint32)
@@ -71,8 +70,8 @@ class Lookup:
         return result
 
     def _evaluate(
-        self, depth: int, word: U64, entry: Rows, salt: npt.NDArray[np.float64] | None
-    ) -> tuple[Codes, Rows, Rows]:
+        self, depth: int, word: UInt64Array, entry: IntpArray, salt: npt.NDArray[np.float64] | None
+    ) -> tuple[UInt32Array, IntpArray, IntpArray]:
         level = self._levels[depth]
         own = level.words[entry]
         if depth + 1 < len(self._levels):
@@ -93,7 +92,7 @@ class Lookup:
 class Grid:
     """Equal cells over a sorted array: a cell names the first candidate, and few steps lead to the right one."""
 
-    def __init__(self, words: U64) -> None:
+    def __init__(self, words: UInt64Array) -> None:
         self.low, self.high = words[0], words[-1]
         span = int(self.high) - int(self.low)
         self.shift = np.uint64(max(0, span.bit_length() - _GRID_BITS))
@@ -106,17 +105,17 @@ class Grid:
         self.words = np.concatenate([words, np.full(2 * widest + 1, 2**64 - 1, np.uint64)])
         self.last = len(words) - 1
 
-    def last_at_or_below(self, word: U64) -> Rows:
+    def last_at_or_below(self, word: UInt64Array) -> IntpArray:
         """Return the last entry at or below each word, and 0 where none is."""
         word = np.clip(word, self.low, self.high)
-        entry: Rows = self.before[((word - self.low) >> self.shift).view(np.int64)].astype(np.intp)
+        entry: IntpArray = self.before[((word - self.low) >> self.shift).view(np.int64)].astype(np.intp)
         for step in self.steps:
             entry += (self.words[entry + step] <= word) * np.intp(step)
         np.minimum(entry, self.last, out=entry)
         return entry
 
 
-def _last_at_or_below(level: _Level, node: Rows, word: U64) -> Rows:
+def _last_at_or_below(level: _Level, node: IntpArray, word: UInt64Array) -> IntpArray:
     """Return each row's last entry at or below its word, within its node; the node's first entry if none is."""
     entry = level.first[node]
     end = entry + level.count[node] - 1
@@ -153,7 +152,7 @@ def _build(knots: Knots, top: int) -> list[_Level]:
     return levels
 
 
-def _entries(word: U64, nodes: Sequence[tuple[int, int]]) -> tuple[Rows, Rows, Rows]:
+def _entries(word: UInt64Array, nodes: Sequence[tuple[int, int]]) -> tuple[IntpArray, IntpArray, IntpArray]:
     """Cut each node's knots into runs of equal words: the runs' starts and ends, and each node's first run."""
     starts: list[int] = []
     ends: list[int] = []

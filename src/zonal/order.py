@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from zonal.words import BLOCK_ROWS, U64
-
-Order = npt.NDArray[np.int64]
+from zonal.values.arrays import Int64Array, UInt64Array
+from zonal.words import BLOCK_ROWS
 
 
-def stable_order(words: Sequence[U64]) -> Order:
+def stable_order(words: Sequence[UInt64Array]) -> Int64Array:
     """Return the row numbers in key order, rows of equal keys in their own order; the first word counts most."""
     order = _order_by(words[-1])
     for word in words[-2::-1]:
@@ -18,7 +16,7 @@ def stable_order(words: Sequence[U64]) -> Order:
     return order
 
 
-def _order_by(key: U64) -> Order:
+def _order_by(key: UInt64Array) -> Int64Array:
     """Sort (high bits of the key, row number) packed in one word, then mend the runs that the low bits decide.
 
     numpy sorts plain 64-bit integers with SIMD instructions, but sorts them indirectly one by one: packed, ten million
@@ -31,7 +29,7 @@ def _order_by(key: U64) -> Order:
     key_bits, row_bits = int(high - low).bit_length(), (rows - 1).bit_length()
     dropped = max(0, key_bits + row_bits - 64)
     row_mask = np.uint64((1 << row_bits) - 1)
-    packed: U64 = key - low
+    packed: UInt64Array = key - low
     packed >>= np.uint64(dropped)
     packed <<= np.uint64(row_bits)
     for start in range(0, rows, BLOCK_ROWS):
@@ -44,7 +42,7 @@ def _order_by(key: U64) -> Order:
         tied[1:] |= same
         tied[:-1] |= same
     packed &= row_mask
-    order: Order = packed.view(np.int64)
+    order: Int64Array = packed.view(np.int64)
     if tied.any():
         chosen = order[tied]
         ties = key[chosen]

@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 from zonal.columns import find, leaf_type
 from zonal.depth import Depth, depth_of
 from zonal.errors import ColumnError
-from zonal.files import Bounds, Ints, LazyBounds, Snapshot
+from zonal.files import Bounds, LazyBounds, Snapshot
 from zonal.predicates.bound import All, Bound, Interval, Point, Ranges, Some, intersection, union
 from zonal.predicates.folding import fold
 from zonal.pruning import FileIndex
-from zonal.skipping import ColumnIndex, Mask
-from zonal.ticks import LAST_PLACE, AxisKind, Floats, Places, Values, axis_kind, ticks_of
+from zonal.skipping import ColumnIndex
+from zonal.ticks import LAST_PLACE, AxisKind, axis_kind, ticks_of
+from zonal.values.arrays import AnyArray, BoolArray, Float64Array, Int64Array, UInt16Array
 from zonal.words import family_of
 
 MOST_FILES = 10_000
@@ -63,12 +64,12 @@ class Drawing:
     version: int | None
     files: int
     bytes: int
-    drawn: Ints
+    drawn: Int64Array
     """Numbers of the files that are drawn."""
-    low: Mapping[str, Places]
+    low: Mapping[str, UInt16Array]
     """By column, a place a drawn file; 0 and 65535 where a bound is not known, above `high` where all is null."""
-    high: Mapping[str, Places]
-    added_by: Ints
+    high: Mapping[str, UInt16Array]
+    added_by: Int64Array
     depths: tuple[Depth, ...]
 
 
@@ -84,7 +85,7 @@ class DrawnQuery:
     """Files that it reads of each drawing …"""
     shares: tuple[float, ...]
     """… and their share of the bytes."""
-    reads: tuple[Mask, ...]
+    reads: tuple[BoolArray, ...]
     """A mask over the drawn files of each drawing; none for questions beyond the first ones."""
 
 
@@ -133,10 +134,10 @@ class _Line:
     """A column's distinct bounds of all versions with their places, and the places of each version's files."""
 
     axis: Axis
-    values: Values
-    places: Places
-    low: list[Places]
-    high: list[Places]
+    values: AnyArray
+    places: UInt16Array
+    low: list[UInt16Array]
+    high: list[UInt16Array]
 
     def between(self, interval: Interval) -> tuple[int, int] | None:
         """Return the places that an interval covers; None where it lies beyond the drawing."""
@@ -202,7 +203,7 @@ def _bounds(snapshot: Snapshot, column: str) -> Bounds | None:
     return Bounds(lower, upper, own.nulls, own.nans)
 
 
-def _on_a_line(values: Values) -> Floats:
+def _on_a_line(values: AnyArray) -> Float64Array:
     """Put sorted numbers on a line from 0 to 1; infinite ones lie at its ends."""
     numbers = np.asarray(values, np.float64)
     finite = numbers[np.isfinite(numbers)]
@@ -214,17 +215,19 @@ def _on_a_line(values: Values) -> Floats:
     return np.maximum.accumulate(scaled / (last * part - first * part))
 
 
-def _is_in_one_spot(line: Floats) -> bool:
+def _is_in_one_spot(line: Float64Array) -> bool:
     """Tell whether nearly all of many bounds lie in a small part of the line: some far values would hide the rest."""
     most = math.ceil(0.9 * len(line))
     return most >= 4 and bool((line[most - 1 :] - line[: len(line) - most + 1]).min() < 0.02)
 
 
-def _evenly(count: int) -> Floats:
+def _evenly(count: int) -> Float64Array:
     return np.full(1, (LAST_PLACE + 1) / 2) if count == 1 else np.round(np.linspace(0, LAST_PLACE, count))
 
 
-def _ends(index: ColumnIndex | None, files: int, values: Values, places: Places) -> tuple[Places, Places]:
+def _ends(
+    index: ColumnIndex | None, files: int, values: AnyArray, places: UInt16Array
+) -> tuple[UInt16Array, UInt16Array]:
     """Return where each file begins and ends; a file of nulls alone ends before it begins."""
     low, high = np.zeros(files, np.uint16), np.full(files, LAST_PLACE, np.uint16)
     if index is None:

@@ -13,12 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zonal.cuts import LARGEST, Cuts, cuts_within, file_cuts
-from zonal.files import Ints
 from zonal.keys import key_words, tie_columns, tie_word
 from zonal.layout import Layout
 from zonal.order import stable_order
 from zonal.ranks import Ranks
-from zonal.words import U64
+from zonal.values.arrays import Int32Array, Int64Array, UInt64Array
 
 PIECE_BYTES = 64 * 1024**2
 """Rows of a piece in memory: sorted, they are there twice, beside the task's compressed payloads."""
@@ -26,15 +25,13 @@ LEAST_TASK_BYTES = 1024**2
 TASKS = 16
 """Small tables are still cut into about this many tasks, where they have as many files."""
 
-Pieces = npt.NDArray[np.int32]
-
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Rows of the table's key columns, with the partition of each; within a partition all rows count the same."""
 
     data: pa.Table
-    partition: Ints
+    partition: Int64Array
 
 
 @dataclass(frozen=True)
@@ -63,10 +60,10 @@ class Placement:
     """Borders between the pieces of each partition."""
     first_piece: Mapping[int, int]
     """Number of each partition's first piece."""
-    file_of_piece: Ints
-    task_of_file: Ints
-    partition_of_file: Ints
-    file_rows: Ints
+    file_of_piece: Int64Array
+    task_of_file: Int64Array
+    partition_of_file: Int64Array
+    file_rows: Int64Array
     """Rows that each file is expected to have."""
     few_valued: tuple[str, ...] = ()
     """Columns whose values are sent once, and of the rows their numbers."""
@@ -88,7 +85,9 @@ class Placement:
         """Count the tasks."""
         return int(self.task_of_file.max(initial=0)) + 1
 
-    def place(self, data: pa.Table, partition: int, positions: Ints, seed: int) -> tuple[tuple[U64, ...], Pieces]:
+    def place(
+        self, data: pa.Table, partition: int, positions: Int64Array, seed: int
+    ) -> tuple[tuple[UInt64Array, ...], Int32Array]:
         """Return the key words of rows of one partition, and the piece that each belongs to.
 
         The same row gets the same place in every attempt: `positions` and `seed` name it for ever.
@@ -98,7 +97,7 @@ class Placement:
         pieces += self.first_piece[partition]
         return words, pieces
 
-    def words(self, data: pa.Table, positions: Ints, seed: int) -> tuple[U64, ...]:
+    def words(self, data: pa.Table, positions: Int64Array, seed: int) -> tuple[UInt64Array, ...]:
         """Return the key of each row, with a word that breaks ties where the sample had heavy keys."""
         words = key_words(data, self.layout, self.ranks)
         if self.ties is None:
@@ -117,7 +116,7 @@ def plan_placement(layout: Layout, ranks: Ranks, sample: Sample, sizes: Sizes, *
     if tie_ranks is not None:
         words = (*words, tie_word(sample.data, tie_ranks, _hash(np.arange(sample.data.num_rows), 0)))
     cuts, first_piece = {}, {}
-    pieces: list[Ints] = []
+    pieces: list[Int64Array] = []
     partition_of_file: list[int] = []
     file_rows: list[float] = []
     for part, rows in parts.items():
@@ -159,7 +158,7 @@ def _most_rows(sizes: Sizes, part: int, layout: Layout, sampled: int) -> float:
     return LARGEST * file_rows * sampled / max(sizes.rows[part], 1)
 
 
-def _heaviest(words: Sequence[U64], rows: npt.NDArray[np.intp]) -> int:
+def _heaviest(words: Sequence[UInt64Array], rows: npt.NDArray[np.intp]) -> int:
     """Count the rows of the most frequent key."""
     if not len(rows):
         return 0
@@ -171,8 +170,8 @@ def _heaviest(words: Sequence[U64], rows: npt.NDArray[np.intp]) -> int:
 
 
 def _cut(
-    layout: Layout, words: Sequence[U64], files: int, rows: int, row_memory: float
-) -> tuple[Cuts, Ints, npt.NDArray[np.float64]]:
+    layout: Layout, words: Sequence[UInt64Array], files: int, rows: int, row_memory: float
+) -> tuple[Cuts, Int64Array, npt.NDArray[np.float64]]:
     """Return the borders of a partition's pieces, the file of each piece, and each file's share of the rows."""
     sampled = len(words[0])
     if not sampled:
@@ -214,7 +213,7 @@ def _between_values(layout: Layout, files: Cuts, pieces: Cuts) -> Cuts:
     return Cuts(tuple(np.unique(both, axis=1)))
 
 
-def _tasks(file_bytes: npt.NDArray[np.floating], target: int) -> Ints:
+def _tasks(file_bytes: npt.NDArray[np.floating], target: int) -> Int64Array:
     """Give each task consecutive files of about the target size together: a task holds their payloads in memory."""
     most = max(min(float(target), float(file_bytes.sum()) / TASKS), LEAST_TASK_BYTES)
     tasks, task, held = [], 0, 0.0
@@ -226,7 +225,7 @@ def _tasks(file_bytes: npt.NDArray[np.floating], target: int) -> Ints:
     return np.array(tasks, np.int64)
 
 
-def _hash(positions: Ints, seed: int) -> npt.NDArray[np.uint32]:
+def _hash(positions: Int64Array, seed: int) -> npt.NDArray[np.uint32]:
     """Return a number a row that looks random and is the same every time (splitmix64 of its place)."""
     x = positions.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15) % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

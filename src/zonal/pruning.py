@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.columns import find, leaf_type
-from zonal.files import UNKNOWN, Bounds, Buckets, Ints, Snapshot
+from zonal.files import UNKNOWN, Bounds, Buckets, Snapshot
 from zonal.predicates.bound import Bound, Point, Ranges, conjuncts
-from zonal.skipping import Index, Mask, Skipped
+from zonal.skipping import Index, Skipped
+from zonal.values.arrays import BoolArray, Int64Array
 
 MAX_POINTS = 1000
 """More values than this are not hashed one by one."""
@@ -20,13 +21,13 @@ MAX_POINTS = 1000
 class Pruned:
     """The files that a predicate needs."""
 
-    in_partitions: Mask
+    in_partitions: BoolArray
     """Files of the partitions that might match."""
-    kept: Mask
+    kept: BoolArray
     """Files that might match."""
-    by_partition: Mapping[str, Mask]
+    by_partition: Mapping[str, BoolArray]
     """Files that partition values skipped, by column."""
-    by_bounds: Mapping[str, Mask]
+    by_bounds: Mapping[str, BoolArray]
     """Files that bounds skipped, by column."""
 
 
@@ -54,7 +55,9 @@ class FileIndex:
 class PartitionIndex:
     """Partition values and buckets of files, ready to be asked many times."""
 
-    def __init__(self, rows: Ints, bounds: Mapping[str, Bounds], buckets: Sequence[Buckets], schema: pa.Schema) -> None:
+    def __init__(
+        self, rows: Int64Array, bounds: Mapping[str, Bounds], buckets: Sequence[Buckets], schema: pa.Schema
+    ) -> None:
         self._values = Index(rows, bounds)
         self._buckets = buckets
         self._schema = schema
@@ -69,7 +72,7 @@ class PartitionIndex:
             by[name] = by[name] | mask if name in by else mask
         return Skipped(kept, by)
 
-    def _bucket_masks(self, predicate: Bound, kept: Mask) -> Iterator[tuple[str, Mask]]:
+    def _bucket_masks(self, predicate: Bound, kept: BoolArray) -> Iterator[tuple[str, BoolArray]]:
         """Yield the files whose bucket none of the values of an equality falls into."""
         left = kept.copy()
         for part in conjuncts(predicate):

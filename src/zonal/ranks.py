@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from zonal.columns import find, leaf, leaf_type
 from zonal.errors import ColumnError, RanksError, quoted
-from zonal.lookup import Codes, Knots, Lookup
+from zonal.lookup import Knots, Lookup
 from zonal.packing import pack, unpack
-from zonal.words import U64, blocks, comparable, decoded_array, family_of, plain_array, validity, words_in, words_of
+from zonal.values.arrays import UInt32Array, UInt64Array
+from zonal.words import blocks, comparable, decoded_array, family_of, plain_array, validity, words_in, words_of
 
 MAX_KNOTS = 4096
 _MAX_WORDS = 128
@@ -41,7 +42,7 @@ class ColumnRanks:
 
     family: str
     rows: int
-    words: tuple[U64, ...]
+    words: tuple[UInt64Array, ...]
     depths: npt.NDArray[np.int64]
     below: npt.NDArray[np.int64]
     spread: npt.NDArray[np.bool_]
@@ -71,7 +72,7 @@ class ColumnRanks:
             spread=(last > chosen) | (counts[chosen] == 1),
         )
 
-    def codes(self, column: pa.ChunkedArray, bits: int, salt: int | None = None) -> Codes:
+    def codes(self, column: pa.ChunkedArray, bits: int, salt: int | None = None) -> UInt32Array:
         """Return each row's code, 0 ≤ code < 2^bits, and 0 for nulls alone.
 
         `salt` seeds a hash of the row's number by which the rows of one heavy value are spread over its share.
@@ -85,7 +86,7 @@ class ColumnRanks:
             result[start : start + len(block)] = self._block_codes(plain_array(block), bits, rows)
         return result
 
-    def _block_codes(self, block: pa.Array, bits: int, salt: npt.NDArray[np.float64] | None) -> Codes:
+    def _block_codes(self, block: pa.Array, bits: int, salt: npt.NDArray[np.float64] | None) -> UInt32Array:
         if isinstance(block, pa.DictionaryArray):
             return self._dictionary_codes(block, bits, salt)
         result = self._lookup(bits).codes(words_of(block, self.family), len(block), salt)
@@ -94,7 +95,9 @@ class ColumnRanks:
             result[~valid] = 0
         return result
 
-    def _dictionary_codes(self, block: pa.DictionaryArray, bits: int, salt: npt.NDArray[np.float64] | None) -> Codes:
+    def _dictionary_codes(
+        self, block: pa.DictionaryArray, bits: int, salt: npt.NDArray[np.float64] | None
+    ) -> UInt32Array:
         """Rank each value that the block uses once, however often it occurs."""
         indices = block.indices
         valid = validity(indices)
@@ -106,7 +109,7 @@ class ColumnRanks:
         if not len(dictionary):
             return np.zeros(len(block), np.uint32)
         low = self._block_codes(dictionary, bits, None)
-        result: Codes = low[positions]
+        result: UInt32Array = low[positions]
         if salt is not None:
             high = self._block_codes(dictionary, bits, np.full(len(dictionary), np.nextafter(1.0, 0.0)))
             result += ((high - low + 1)[positions] * salt).astype(np.uint32)
@@ -172,7 +175,7 @@ class Ranks(Mapping[str, ColumnRanks]):
         paths = bind(sample.schema, columns)
         return cls({name: ColumnRanks.fit(leaf(sample, path)) for name, path in paths.items()})
 
-    def codes(self, data: pa.RecordBatch | pa.Table, column: str, bits: int, salt: int | None = None) -> Codes:
+    def codes(self, data: pa.RecordBatch | pa.Table, column: str, bits: int, salt: int | None = None) -> UInt32Array:
         """Return the codes of one column of the data."""
         if column not in self._columns:
             raise RanksError(f"Column {quoted(column)} has no ranks: fit them again.")
@@ -235,7 +238,7 @@ def _values(sample: pa.ChunkedArray) -> list[pa.Array]:
     return [chunk.drop_null() if chunk.null_count else chunk for chunk in decoded]
 
 
-def _distinct(values: Sequence[pa.Array], family: str) -> tuple[list[U64], npt.NDArray[np.int64]]:
+def _distinct(values: Sequence[pa.Array], family: str) -> tuple[list[UInt64Array], npt.NDArray[np.int64]]:
     """Return the sorted distinct values of a family with a fixed number of words, and how often each occurs."""
     parts = [words_of(chunk, family) for chunk in values if len(chunk)]
     if not parts:
@@ -252,7 +255,7 @@ def _distinct(values: Sequence[pa.Array], family: str) -> tuple[list[U64], npt.N
     return [word[starts] for word in words], np.diff(starts, append=len(new))
 
 
-def _distinct_bytes(values: Sequence[pa.Array]) -> tuple[list[U64], npt.NDArray[np.int64]]:
+def _distinct_bytes(values: Sequence[pa.Array]) -> tuple[list[UInt64Array], npt.NDArray[np.int64]]:
     """Return the sorted distinct byte sequences, as far as `_MAX_WORDS`, and how often each occurs."""
     as_binary = pa.chunked_array([chunk.cast(pa.large_binary()) for chunk in values], pa.large_binary())
     counted = as_binary.value_counts()
@@ -267,7 +270,9 @@ def _distinct_bytes(values: Sequence[pa.Array]) -> tuple[list[U64], npt.NDArray[
     return [words.at(depth) for depth in range(max(longest, 1))], counts
 
 
-def _choose(words: Sequence[U64], counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+def _choose(
+    words: Sequence[UInt64Array], counts: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
     """Choose the values that become knots: all, or about 4,096 quantiles; with them how many words each keeps."""
     total = int(counts.sum())
     if len(counts) <= MAX_KNOTS:

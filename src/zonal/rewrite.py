@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from zonal.files import Ints, Snapshot
+from zonal.files import Snapshot
 from zonal.layout import Layout
 from zonal.storage import Storage
+from zonal.values.arrays import Int64Array
 
 FIELD_ID = b"PARQUET:field_id"
 """Key of a field's id in the metadata of Arrow fields, as pyarrow reads and writes it."""
@@ -171,7 +172,7 @@ class Rewrite:
     """What one commit does: files of `base` out, new files with the same rows in."""
 
     base: Snapshot
-    removed: Ints
+    removed: Int64Array
     """Positions in the files of `base`."""
     added: tuple[Written, ...]
     layout: Layout

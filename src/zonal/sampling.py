@@ -13,13 +13,14 @@ import pyarrow as pa
 from zonal.batch import SAMPLE_ROWS
 from zonal.columns import find
 from zonal.compression import usual_codec
-from zonal.files import UNKNOWN, Ints
+from zonal.files import UNKNOWN
 from zonal.keys import key_words, tie_columns
 from zonal.layout import Layout
 from zonal.placing import Placement, Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.ranks import Ranks
 from zonal.rewrite import Scan, Source, Writing
 from zonal.rows import take_rows
+from zonal.values.arrays import Int64Array
 from zonal.worker.datafile import RowGroupSize
 from zonal.worker.numbered import few_valued
 from zonal.worker.reader import Reader
@@ -164,7 +165,7 @@ def _draw(scan: Scan, picks: Sequence[_Pick], columns: Sequence[str], share: Map
     """Take a share of each partition's picked rows at random, the same ones every time; deleted rows don't count."""
     top = list(dict.fromkeys(scan.reading.schema.names[find(scan.reading.schema, name)[0]] for name in columns))
 
-    def take(reader: Reader, pick: _Pick) -> tuple[pa.Table, Ints]:
+    def take(reader: Reader, pick: _Pick) -> tuple[pa.Table, Int64Array]:
         (found,) = reader.rows(pick.source, [pick.group], top)
         live = found.data.num_rows
         count = min(live, max(1, round(share[pick.source.partition] * live))) if live else 0

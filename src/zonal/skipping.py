@@ -15,13 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal.files import UNKNOWN, Bounds, Ints
+from zonal.files import UNKNOWN, Bounds
 from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some, conjuncts, leaves_of
 from zonal.predicates.folding import fold
-from zonal.words import U64, decoded_array, family_of, words_of
+from zonal.values.arrays import BoolArray, Int64Array, UInt64Array
+from zonal.words import decoded_array, family_of, words_of
 
-Mask = npt.NDArray[np.bool_]
-Codes = npt.NDArray[np.int32]
 _Kind = TypeVar("_Kind", bound=np.generic)
 
 _MANY = 8
@@ -32,15 +31,15 @@ _MANY = 8
 class Skipped:
     """What a predicate keeps, and for each unit that it doesn't, the column that was enough to tell."""
 
-    kept: Mask
-    by: Mapping[str, Mask]
+    kept: BoolArray
+    by: Mapping[str, BoolArray]
     """Units that were skipped, by the first column (or columns, joined with ` or `) that excludes them."""
 
 
 class Index:
     """Bounds of many units, ready to be asked: values are replaced by their place among all bounds of the column."""
 
-    def __init__(self, rows: Ints, bounds: Mapping[str, Bounds]) -> None:
+    def __init__(self, rows: Int64Array, bounds: Mapping[str, Bounds]) -> None:
         self.rows = rows
         self._bounds = bounds
         self._columns: dict[str, ColumnIndex] = {}
@@ -54,7 +53,7 @@ class Index:
     def skip(self, predicate: Bound) -> Skipped:
         """Keep the units that might hold a row for which the predicate is true."""
         kept = np.ones(len(self), np.bool_)
-        by: dict[str, Mask] = {}
+        by: dict[str, BoolArray] = {}
         for part in conjuncts(predicate):
             might = self.might_match(part)
             excluded = kept & ~might
@@ -64,14 +63,14 @@ class Index:
             kept &= might
         return Skipped(kept, by)
 
-    def might_match(self, predicate: Bound, at: Ints | None = None) -> Mask:
+    def might_match(self, predicate: Bound, at: Int64Array | None = None) -> BoolArray:
         """Return which units might match: all are asked, or those with the numbers `at`."""
         count = len(self) if at is None else len(at)
 
-        def leaf(node: Bound) -> Mask:
+        def leaf(node: Bound) -> BoolArray:
             return self._leaf(node, count, at)
 
-        def join(node: All | Some, parts: Sequence[Mask]) -> Mask:
+        def join(node: All | Some, parts: Sequence[BoolArray]) -> BoolArray:
             result = np.full(count, isinstance(node, All))
             for part in parts:
                 if isinstance(node, All):
@@ -88,12 +87,12 @@ class Index:
             self._columns[name] = ColumnIndex(self._bounds[name], self.rows)
         return self._columns[name]
 
-    def _leaf(self, node: Bound, count: int, at: Ints | None) -> Mask:
+    def _leaf(self, node: Bound, count: int, at: Int64Array | None) -> BoolArray:
         if isinstance(node, Ranges) and node.column in self:
             return self.column(node.column).might_lie_in(node, at)
         if isinstance(node, Nulls) and node.column in self:
             column = self.column(node.column)
-            might: Mask = _some_of(column.nulls, at) != 0
+            might: BoolArray = _some_of(column.nulls, at) != 0
             return ~_some_of(column.all_null, at) if node.negated else might
         return np.ones(count, np.bool_)
 
@@ -101,7 +100,7 @@ class Index:
 class ColumnIndex:
     """One column's bounds as places in the sorted list of all its bounds; -1 and len(values) where one is not known."""
 
-    def __init__(self, bounds: Bounds, rows: Ints) -> None:
+    def __init__(self, bounds: Bounds, rows: Int64Array) -> None:
         self.nulls = bounds.nulls
         self.all_null = (bounds.nulls >= rows) & (bounds.nulls != UNKNOWN) & (rows != UNKNOWN)
         self.nans = bounds.nans
@@ -124,7 +123,7 @@ class ColumnIndex:
     def _any_all_null(self) -> bool:
         return bool(self.all_null.any())
 
-    def might_lie_in(self, ranges: Ranges, at: Ints | None = None) -> Mask:
+    def might_lie_in(self, ranges: Ranges, at: Int64Array | None = None) -> BoolArray:
         """Return which units, of all or of those `at`, might hold a value in one of the intervals."""
         limits = [self.places(interval) for interval in ranges.intervals]
         lower, upper = _some_of(self.lower, at), _some_of(self.upper, at)
@@ -172,7 +171,7 @@ def comparable_values(array: pa.Array) -> npt.NDArray[np.generic]:
     return (word ^ np.uint64(1 << 63)).view(np.int64)
 
 
-def _whole_numbers(words: Sequence[U64]) -> npt.NDArray[np.generic]:
+def _whole_numbers(words: Sequence[UInt64Array]) -> npt.NDArray[np.generic]:
     """Return the unscaled numbers of decimals: 64-bit integers where they fit, else Python's."""
     low = words[-1].view(np.int64)
     high = [words[0] ^ np.uint64(1 << 63), *words[1:-1]]
@@ -185,7 +184,7 @@ def _whole_numbers(words: Sequence[U64]) -> npt.NDArray[np.generic]:
     return numbers
 
 
-def _distinct(array: pa.Array, known: Mask) -> tuple[npt.NDArray[np.generic], Ints]:
+def _distinct(array: pa.Array, known: BoolArray) -> tuple[npt.NDArray[np.generic], Int64Array]:
     """Return the distinct values of those that are known, sorted, and the place of each of them there."""
     plain = decoded_array(array)
     if family_of(plain.type) is None:
@@ -199,12 +198,12 @@ def _distinct(array: pa.Array, known: Mask) -> tuple[npt.NDArray[np.generic], In
     return np.array(texts.take(pa.array(first)).to_pylist(), object), places
 
 
-def _some_of(values: npt.NDArray[_Kind], at: Ints | None) -> npt.NDArray[_Kind]:
+def _some_of(values: npt.NDArray[_Kind], at: Int64Array | None) -> npt.NDArray[_Kind]:
     return values if at is None else values[at]
 
 
-def _is_valid(array: pa.Array) -> Mask:
-    valid: Mask = pc.is_valid(array).to_numpy(zero_copy_only=False)
+def _is_valid(array: pa.Array) -> BoolArray:
+    valid: BoolArray = pc.is_valid(array).to_numpy(zero_copy_only=False)
     return valid
 
 

@@ -10,10 +10,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from zonal.files import Files, Ints, LazyBounds, Snapshot
+from zonal.files import Files, LazyBounds, Snapshot
 from zonal.predicates.bound import Bound, conjuncts
 from zonal.pruning import PartitionIndex
-from zonal.skipping import Index, Mask, columns_of, label_of
+from zonal.skipping import Index, columns_of, label_of
+from zonal.values.arrays import BoolArray, Int64Array
 
 Amount: TypeAlias = tuple[int, int]
 """Files, and their bytes."""
@@ -28,12 +29,12 @@ _MOST_SLICES = 1000
 class Needed:
     """What one query needs."""
 
-    files: Ints
+    files: Int64Array
     """Numbers of the files that might match; in order within a partition."""
     bytes: int
     in_partitions: Amount
     """Of the partitions that might match."""
-    partitions: Ints
+    partitions: Int64Array
     """Their numbers."""
     by_partition: Mapping[str, Amount]
     """What partition values skipped, by column."""
@@ -69,7 +70,7 @@ class QueryCounter:
             by_bounds=by,
         )
 
-    def _by_bounds(self, predicate: Bound, at: Ints, amount: Amount) -> tuple[Ints, int, dict[str, Amount]]:
+    def _by_bounds(self, predicate: Bound, at: Int64Array, amount: Amount) -> tuple[Int64Array, int, dict[str, Amount]]:
         """Return which of the files bounds keep, their bytes, and what each column skips of them."""
         by: dict[str, Amount] = {}
         taken = amount[1]
@@ -87,7 +88,7 @@ class QueryCounter:
             taken = left
         return at, taken, by
 
-    def _might_match(self, part: Bound, at: Ints) -> Mask:
+    def _might_match(self, part: Bound, at: Int64Array) -> BoolArray:
         if len(at) == len(self.index):
             return self.index.might_match(part)
         if len(at) > _FEW * len(self.index):
@@ -101,20 +102,20 @@ class _Alike:
 
     index: PartitionIndex
     """Of one file of each class."""
-    everything: Ints
+    everything: Int64Array
     """All files in order."""
-    number: Ints
+    number: Int64Array
     """The class of each."""
-    order: Ints
+    order: Int64Array
     """The files, class by class."""
-    starts: Ints
+    starts: Int64Array
     """Where each class begins there, and the end."""
-    files: Ints
+    files: Int64Array
     """How many each class has."""
-    bytes: Ints
-    members: Ints
+    bytes: Int64Array
+    members: Int64Array
     """Pairs of a class …"""
-    partitions: Ints
+    partitions: Int64Array
     """… and the number of a partition that has files of it."""
 
     @classmethod
@@ -140,7 +141,7 @@ class _Alike:
             pairs % width,
         )
 
-    def files_of(self, kept: Mask) -> Ints:
+    def files_of(self, kept: BoolArray) -> Int64Array:
         """Return the files of some classes."""
         chosen = np.flatnonzero(kept)
         if len(chosen) > min(_FEW * len(kept), _MOST_SLICES):
@@ -148,16 +149,16 @@ class _Alike:
         parts = [self.order[self.starts[each] : self.starts[each + 1]] for each in chosen.tolist()]
         return np.concatenate(parts) if parts else self.everything[:0]
 
-    def amount(self, kept: Mask) -> Amount:
+    def amount(self, kept: BoolArray) -> Amount:
         """Return how many files some classes have, and bytes."""
         return int(self.files[kept].sum()), int(self.bytes[kept].sum())
 
-    def partitions_of(self, kept: Mask) -> Ints:
+    def partitions_of(self, kept: BoolArray) -> Int64Array:
         """Return the partitions that have files of some classes; some may come again."""
         return self.partitions[kept[self.members]]
 
 
-def _classes(files: Files, names: Sequence[str]) -> Ints:
+def _classes(files: Files, names: Sequence[str]) -> Int64Array:
     """Number the files so that two have the same number where partition values can't tell them apart."""
     number = np.zeros(len(files), np.int64)
     index = Index(files.rows, files.partition_bounds)
@@ -173,8 +174,8 @@ def _classes(files: Files, names: Sequence[str]) -> Ints:
     return number
 
 
-def _told_apart(number: Ints, told: Ints) -> Ints:
+def _told_apart(number: Int64Array, told: Int64Array) -> Int64Array:
     """Number files anew by their number and by what is told of them; both stay below the number of files."""
     codes = np.unique(told, return_inverse=True)[1]
-    both: Ints = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
+    both: Int64Array = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
     return both

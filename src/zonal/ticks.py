@@ -8,17 +8,16 @@ from typing import Literal
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from zonal.values.arrays import AnyArray, UInt16Array
 from zonal.words import plain_type
 
 LAST_PLACE = 65_535
 
 AxisKind = Literal["number", "time", "date", "text"]
-Places = npt.NDArray[np.uint16]
-Floats = npt.NDArray[np.float64]
-Values = npt.NDArray[np.generic]
+
+
 Ticks = tuple[tuple[int, str], ...]
 
 _MOST = 5
@@ -51,7 +50,7 @@ def axis_kind(kind: pa.DataType) -> AxisKind:
     return "number" if is_number or pa.types.is_integer(kind) or pa.types.is_floating(kind) else "text"
 
 
-def ticks_of(values: Values, places: Places, kind: pa.DataType, *, is_even: bool) -> tuple[Ticks, bool]:
+def ticks_of(values: AnyArray, places: UInt16Array, kind: pa.DataType, *, is_even: bool) -> tuple[Ticks, bool]:
     """Label an axis on which these sorted values of a column's domain (see `predicates.bound`) have these places.
 
     Return the labels, and whether they are round, and not values of the column. No two labels read the same: of values
@@ -164,7 +163,7 @@ def _fraction(nanoseconds: int, digits: int) -> str:
 # --- Round values ----------------------------------------------------------------------------------------------------
 
 
-def _round_ticks(values: Values, kind: pa.DataType) -> Ticks:
+def _round_ticks(values: AnyArray, kind: pa.DataType) -> Ticks:
     first, last = float(values[0]), float(values[-1])
     kind = plain_type(kind)
     # Where floats themselves lie so far apart, round numbers between them would be none of them.

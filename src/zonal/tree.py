@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from zonal.columns import find, leaf
 from zonal.errors import LayoutError, quoted
-from zonal.files import Ints
 from zonal.layout import MAX_TREE_TEXT, TREE, Layout
 from zonal.lookup import Grid
 from zonal.packing import pack, unpack
 from zonal.predicates.bound import Point
-from zonal.words import U64, ByteWords, Words, blocks, comparable, family_of, plain_array, validity, words_in, words_of
+from zonal.values.arrays import Float32Array, Int16Array, Int64Array, UInt64Array
+from zonal.words import ByteWords, Words, blocks, comparable, family_of, plain_array, validity, words_in, words_of
 
 MAX_NODES = 16_383
 MAX_DEPTH = 56
@@ -34,8 +34,6 @@ JSON_VERSION = 1
 LEAF, NULLS = -1, -1
 """What stands for a leaf among the nodes' columns, and for a cut behind the nulls among their points."""
 
-Places = npt.NDArray[np.int16]
-Limits = npt.NDArray[np.float32]
 
 _SIGN = np.uint64(1 << 63)
 _MASK = 2**64 - 1
@@ -57,9 +55,9 @@ class Tree:
     """How values of each column are compared, see `words.family_of`."""
     points: tuple[tuple[Point, ...], ...]
     """The points of each column's cuts in the predicates' domain, ascending."""
-    column: Ints
+    column: Int64Array
     """The number of the column that a node cuts; -1, it is a leaf."""
-    cut: Ints
+    cut: Int64Array
     """The number of the column's point; -1, the cut parts nulls from values (and leaves have it, too)."""
 
     def __post_init__(self) -> None:
@@ -133,7 +131,7 @@ class Tree:
         return inner
 
     @cached_property
-    def depth(self) -> Ints:
+    def depth(self) -> Int64Array:
         """How many cuts lie above each node."""
         depths = np.zeros(len(self.column), np.int64)
         waiting = [0]  # depths of the nodes to come
@@ -161,7 +159,7 @@ class Tree:
         return child
 
     @cached_property
-    def _path(self) -> U64:
+    def _path(self) -> UInt64Array:
         """The path to each node, with zeros behind its end."""
         paths = np.zeros(len(self.column), np.uint64)
         for node in np.flatnonzero(self.is_inner).tolist():
@@ -176,7 +174,7 @@ class Tree:
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
-    def paths(self, data: "pa.RecordBatch | pa.Table") -> U64:
+    def paths(self, data: "pa.RecordBatch | pa.Table") -> UInt64Array:
         """Return the path of each row from the root to its leaf."""
         used = np.unique(self.column[self.is_inner])
         if not len(used):
@@ -188,7 +186,7 @@ class Tree:
         at_column[~self.is_inner] = 0
         return self._path[self._walk(places, at_column)]
 
-    def _walk(self, places: Places, at_column: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    def _walk(self, places: Int16Array, at_column: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Send rows down the tree, all of a block at once a level; return their leaves."""
         flat, columns = places.reshape(-1), places.shape[1]
         cut, child = self.cut.astype(np.int16), self._child
@@ -209,7 +207,7 @@ class Tree:
             leaves[rows] = node
         return leaves
 
-    def _places(self, data: "pa.RecordBatch | pa.Table", number: int) -> Places:
+    def _places(self, data: "pa.RecordBatch | pa.Table", number: int) -> Int16Array:
         """Return how many of the column's points are at or below each value; -1 for nulls."""
         name, family = self.columns[number], self.families[number]
         column = leaf(data, find(data.schema, name))
@@ -228,8 +226,8 @@ class Tree:
     # --- boxes -------------------------------------------------------------------------------------------------------
 
     def clip(
-        self, first: U64, last: U64, columns: Sequence[str], points: Sequence[Sequence[Point]]
-    ) -> tuple[Limits, Limits]:
+        self, first: UInt64Array, last: UInt64Array, columns: Sequence[str], points: Sequence[Sequence[Point]]
+    ) -> tuple[Float32Array, Float32Array]:
         """Return the least and the greatest place that each unit can have in each column, a row a unit.
 
         A unit has the rows from path `first` to path `last`, and lies in the box of the node that both have in common.
@@ -244,7 +242,7 @@ class Tree:
             node = np.where(level < common, self._child[2 * node + bit], node)
         return low[node], high[node]
 
-    def _limits(self, columns: Sequence[str], points: Sequence[Sequence[Point]]) -> tuple[Limits, Limits]:
+    def _limits(self, columns: Sequence[str], points: Sequence[Sequence[Point]]) -> tuple[Float32Array, Float32Array]:
         """Return the box of each node, in places of `points`."""
         low = np.full((len(self.column), len(columns)), -np.inf, np.float32)
         high = np.full_like(low, np.inf)
@@ -282,14 +280,14 @@ def tree_of(layout: Layout) -> Tree:
 class _Points:
     """Points as words of their family, ready to be searched."""
 
-    def __init__(self, words: Sequence[U64]) -> None:
+    def __init__(self, words: Sequence[UInt64Array]) -> None:
         self.words = words
         self._grid = Grid(words[0]) if len(words[0]) else None
 
     def __len__(self) -> int:
         return len(self.words[0])
 
-    def at_or_below(self, depth: int, low: int, high: int, word: U64) -> npt.NDArray[np.intp]:
+    def at_or_below(self, depth: int, low: int, high: int, word: UInt64Array) -> npt.NDArray[np.intp]:
         """Count the points at or below each word of this depth, if they are among those from `low` to `high`."""
         if depth == 0 and self._grid is not None:
             # Below the first point the grid tells nothing, where several points have the same first word.
@@ -298,7 +296,7 @@ class _Points:
         return low + np.searchsorted(self.words[depth][low:high], word, side="right")
 
 
-def _block_places(block: pa.Array, family: str, points: _Points) -> Places:
+def _block_places(block: pa.Array, family: str, points: _Points) -> Int16Array:
     """Count the points at or below each value of a block; a dictionary's values are looked up once."""
     if isinstance(block, pa.DictionaryArray):
         dictionary = plain_array(block.dictionary)
@@ -309,7 +307,7 @@ def _block_places(block: pa.Array, family: str, points: _Points) -> Places:
         if len(dictionary) > len(block):
             used, indices = np.unique(indices, return_inverse=True)
             dictionary = dictionary.take(pa.array(used))
-        places: Places = _block_places(dictionary, family, points)[indices]
+        places: Int16Array = _block_places(dictionary, family, points)[indices]
     else:
         places = np.zeros(len(block), np.int16)
         if len(points) and len(block):
@@ -327,7 +325,7 @@ class _LengthLast:
     def __init__(self, words: Words, last: int) -> None:
         self.words, self.last = words, last
 
-    def at(self, depth: int, rows: npt.NDArray[np.intp] | None = None) -> U64:
+    def at(self, depth: int, rows: npt.NDArray[np.intp] | None = None) -> UInt64Array:
         """Return word number `depth` of all rows, or of some."""
         if depth < self.last or not isinstance(self.words, ByteWords):
             return self.words.at(min(depth, self.last - 1), rows)
@@ -335,7 +333,7 @@ class _LengthLast:
         return lengths if rows is None else lengths[rows]
 
 
-def _count_below(words: Words, points: _Points, places: Places) -> None:
+def _count_below(words: Words, points: _Points, places: Int16Array) -> None:
     """Count the points at or below each row, word by word: only rows that tie with a point go on to the next word."""
     waiting: list[tuple[int, int, int, npt.NDArray[np.intp] | None]] = [(0, 0, len(points), None)]
     while waiting:
@@ -359,7 +357,7 @@ def _count_below(words: Words, points: _Points, places: Places) -> None:
             waiting.append((depth + 1, begin, end, group if rows is None else rows[group]))
 
 
-def _compare(words: Words, points: _Points, depth: int, rows: npt.NDArray[np.intp], places: Places) -> None:
+def _compare(words: Words, points: _Points, depth: int, rows: npt.NDArray[np.intp], places: Int16Array) -> None:
     """Decide rows that tie with one point, the last one at or below them so far, by their further words."""
     for further in range(depth, len(points.words)):
         if not len(rows):
@@ -373,7 +371,7 @@ def _is_nan(point: Point) -> bool:
     return isinstance(point, float) and math.isnan(point)
 
 
-def _point_words(family: str, points: Sequence[Point]) -> list[U64]:
+def _point_words(family: str, points: Sequence[Point]) -> list[UInt64Array]:
     """Return points as words of their family, as values have them; behind those of byte sequences stands the length."""
     if family == "bytes":
         array = pa.array(points, pa.large_binary())
@@ -409,7 +407,7 @@ def _read_points(stored: dict[str, Any]) -> tuple[Point, ...]:
     return points
 
 
-def _points_of(family: str, words: Sequence[U64]) -> tuple[Point, ...]:
+def _points_of(family: str, words: Sequence[UInt64Array]) -> tuple[Point, ...]:
     """Undo `_point_words`."""
     if family == "bytes":
         joined = np.stack(words[:-1], axis=1).astype(">u8").tobytes()

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-U64 = npt.NDArray[np.uint64]
-Rows = npt.NDArray[np.intp]
+from zonal.values.arrays import IntpArray, UInt64Array
 
 BLOCK_ROWS = 32_768
 """Rows worked on at a time: the temporary arrays of a block stay in the processor's second-level cache."""
@@ -28,17 +27,17 @@ _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 class Words(Protocol):
     """The words of a run of rows."""
 
-    def at(self, depth: int, rows: Rows | None = None) -> U64:
+    def at(self, depth: int, rows: IntpArray | None = None) -> UInt64Array:
         """Return word number `depth` of all rows, or of some; behind a value's end it is zero."""
 
 
 class FixedWords:
     """Values that all have the same number of words, as a matrix with a row a depth."""
 
-    def __init__(self, *words: U64) -> None:
+    def __init__(self, *words: UInt64Array) -> None:
         self.words = words
 
-    def at(self, depth: int, rows: Rows | None = None) -> U64:
+    def at(self, depth: int, rows: IntpArray | None = None) -> UInt64Array:
         word = self.words[depth]
         return word if rows is None else word[rows]
 
@@ -53,7 +52,7 @@ class ByteWords:
         self.data = data if len(data) >= 8 else np.concatenate([data, np.zeros(8 - len(data), np.uint8)])
         self.every_position = np.ndarray((len(self.data) - 7,), "<u8", self.data, strides=(1,))
 
-    def at(self, depth: int, rows: Rows | None = None) -> U64:
+    def at(self, depth: int, rows: IntpArray | None = None) -> UInt64Array:
         first, end = self.offsets[:-1], self.offsets[1:]
         if rows is not None:
             first, end = first[rows], end[rows]
@@ -226,7 +225,7 @@ def _integers(array: pa.Array, family: str) -> npt.NDArray[np.int64]:
     return values
 
 
-def _float_words(array: pa.Array) -> U64:
+def _float_words(array: pa.Array) -> UInt64Array:
     """-inf … -0.0 = 0.0 … inf, then NaN, as Spark and DuckDB order them."""
     values = values_of(array, f"f{array.type.bit_width // 8}").astype(np.float64)
     values += 0.0  # turns -0.0 into 0.0
@@ -236,7 +235,7 @@ def _float_words(array: pa.Array) -> U64:
     return bits
 
 
-def _decimal_words(array: pa.Array, count: int) -> list[U64]:
+def _decimal_words(array: pa.Array, count: int) -> list[UInt64Array]:
     kind = array.type
     if kind.bit_width != 64 * count:
         wide = pa.decimal128 if count == 2 else pa.decimal256

@@ -7,13 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.errors import PredicateError
-from zonal.files import Ints
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Anything, Bound, Nulls, Ranges, leaves_of
 from zonal.predicates.text import describe
 from zonal.simulate.parameters import draw_parameters, has_parameters
-from zonal.simulate.trial import Shares
 from zonal.skipping import columns_of
+from zonal.values.arrays import Float64Array, Int64Array
 from zonal.workload.query import Query, Workload
 
 MOST_QUERIES = 1000
@@ -30,15 +29,15 @@ class BoundQueries:
 
     queries: tuple[Query, ...]
     bounds: tuple[Bound, ...]
-    weights: Shares
+    weights: Float64Array
     """Their sum is 1."""
-    runs: Shares
+    runs: Float64Array
     """Scans of the table that each stands for."""
 
     def __len__(self) -> int:
         return len(self.queries)
 
-    def some(self, numbers: Ints, parts: Shares | float = 1.0) -> "BoundQueries":
+    def some(self, numbers: Int64Array, parts: Float64Array | float = 1.0) -> "BoundQueries":
         """Take some of them, or parts of their runs; the weights' sum is 1 again."""
         weights = self.weights[numbers] * parts
         return BoundQueries(
@@ -68,7 +67,7 @@ class Fit:
     """Light queries that others stand for."""
 
 
-def chosen_queries(workload: Workload, seed: int, most: int = MOST_QUERIES) -> tuple[Workload, Shares, int]:
+def chosen_queries(workload: Workload, seed: int, most: int = MOST_QUERIES) -> tuple[Workload, Float64Array, int]:
     """Bound the number of queries; return those kept, the scans that each stands for, and how many are left out.
 
     Of the light ones, each is drawn as likely as it is heavy, and all drawn ones together weigh what all of them did.
@@ -89,7 +88,7 @@ def chosen_queries(workload: Workload, seed: int, most: int = MOST_QUERIES) -> t
 
 
 def bind_queries(
-    workload: Workload, runs: Shares, schema: pa.Schema, *, data: pa.Table | None, timezone: str, seed: int
+    workload: Workload, runs: Float64Array, schema: pa.Schema, *, data: pa.Table | None, timezone: str, seed: int
 ) -> tuple[BoundQueries, Fit]:
     """Bind the queries to the table's schema; parameters get values of `data`, where it is given.
 
@@ -120,7 +119,7 @@ def bind_queries(
     return asked, Fit(tuple(dict.fromkeys(problems))[:5], len(problems), drawn)
 
 
-def halves(asked: BoundQueries, seed: int) -> tuple[Ints, Ints]:
+def halves(asked: BoundQueries, seed: int) -> tuple[Int64Array, Int64Array]:
     """Part the queries into those to learn from and those to measure with: of each kind as many here as there.
 
     Queries are of one kind where they differ in their values alone. Those without a filter, from which nothing can be

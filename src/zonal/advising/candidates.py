@@ -15,7 +15,7 @@ from zonal.layout import Layout
 from zonal.predicates.text import describe
 from zonal.simulate.predicting import Prediction
 from zonal.simulate.standing import regressions, standing
-from zonal.simulate.trial import Shares
+from zonal.values.arrays import Float64Array
 
 TIE, TIE_SHARE = 0.05, 0.002
 """Candidates whose shares differ by less than this part, or this much, are taken to be equal: the simpler one wins."""
@@ -89,7 +89,7 @@ class Account:
         )
 
 
-def reads_of(found: Prediction, weights: Shares) -> Reads:
+def reads_of(found: Prediction, weights: Float64Array) -> Reads:
     """Return the means of a prediction; new files are about equally large, so that their share is the bytes'."""
     groups = float(found.row_group_shares @ weights)
     return Reads(*(min(share, 1.0) for share in (found.mean, found.mean, groups, found.low, found.high)))

@@ -18,7 +18,7 @@ from zonal.boxes import NULL
 from zonal.files import Snapshot
 from zonal.simulate.predicting import Prediction
 from zonal.simulate.standing import standing
-from zonal.simulate.trial import Shares
+from zonal.values.arrays import Float64Array
 from zonal.workload.query import Summary, Workload
 
 _TRANSFORM = re.compile(r"\w+\((?:\d+, ?)?(?P<column>[^()]+?)(?:, ?\d+)?\)")
@@ -143,7 +143,7 @@ def _best_first(candidates: Sequence[Candidate], best: Candidate) -> list[Candid
     return [best, *(each for each in candidates if each is not best)]
 
 
-def _mean(ground: Ground, shares: Shares) -> Reads:
+def _mean(ground: Ground, shares: Float64Array) -> Reads:
     """Return the mean over the held-out queries of what is known for all."""
     some, weights = shares[ground.held], ground.measured.weights
     return replace(reads_of(Prediction.of(0, some, some, weights, seed=ground.seed), weights), row_groups=None)

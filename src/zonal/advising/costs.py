@@ -6,12 +6,14 @@ import numpy as np
 
 from zonal.advising.advice import Cost, Prices
 from zonal.advising.asked import BoundQueries
-from zonal.simulate.trial import Shares
+from zonal.values.arrays import Float64Array
 
 _TERABYTE, _GIGABYTE, _HOUR, _MONTH = 1e12, 1e9, 3600.0, 30.0
 
 
-def saved_bytes(asked: BoundQueries, before: Shares, after: Shares, *, table_bytes: int, per_day: float) -> float:
+def saved_bytes(
+    asked: BoundQueries, before: Float64Array, after: Float64Array, *, table_bytes: int, per_day: float
+) -> float:
     """Return how many bytes fewer the queries read in a day.
 
     Where the log tells what a query reads, that shrinks in proportion to its share of the table: queries read some of

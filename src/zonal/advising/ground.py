@@ -7,12 +7,13 @@ import numpy as np
 
 from zonal.advising.asked import BoundQueries, Fit
 from zonal.boxes import boxes_of
-from zonal.files import Ints, Snapshot
+from zonal.files import Snapshot
 from zonal.layout import DEFAULT_ROW_GROUP_ROWS, Layout
 from zonal.predicates.bound import Bound
 from zonal.simulate.predicting import Prediction, predict
 from zonal.simulate.standing import Standing
-from zonal.simulate.trial import SampledRows, Shares, Trial
+from zonal.simulate.trial import SampledRows, Trial
+from zonal.values.arrays import Float64Array, Int64Array
 
 _SCREEN_ROWS, _SCREEN_FILES, _SCREEN_QUERIES = 12_000, 250, 250
 
@@ -28,13 +29,13 @@ class Ground:
     fit: Fit
     standing: Standing
     """What all the queries read today."""
-    groups_today: Shares | None
+    groups_today: Float64Array | None
     """What they read if row groups are skipped, too, where that is known."""
     sample: Trial
     """With all the queries; its partitions are those that were looked at."""
-    learn: Ints
+    learn: Int64Array
     """The queries that candidates are made and chosen with …"""
-    held: Ints
+    held: Int64Array
     """… and those that they are measured with."""
     columns: tuple[str, ...]
     """The columns that rows may be ordered by, those of the most weight first."""
@@ -83,7 +84,7 @@ class Ground:
         fewer = SampledRows(trial.rows.data.take(some), trial.rows.partition[some])
         return replace(trial, rows=fewer, coded=trial.coded.some(some))
 
-    def _with(self, queries: Ints) -> Trial:
+    def _with(self, queries: Int64Array) -> Trial:
         asked, known = self._half(queries), self.sample.in_partition
         return replace(
             self.sample,
@@ -92,7 +93,7 @@ class Ground:
             in_partition=None if known is None else known[:, queries],
         )
 
-    def _half(self, queries: Ints) -> BoundQueries:
+    def _half(self, queries: Int64Array) -> BoundQueries:
         """Take queries of one half; those that are in both have half of their runs here."""
         both = np.isin(queries, self.learn) & np.isin(queries, self.held)
         return self.asked.some(queries, np.where(both, 0.5, 1.0))
@@ -136,11 +137,11 @@ class Ground:
         )
 
 
-def _partition_shares(trial: Trial) -> Shares:
+def _partition_shares(trial: Trial) -> Float64Array:
     """Return the share of the rows in partitions that each query needs."""
     if trial.in_partition is None:
         return np.ones(trial.boxes.queries)
     parts = np.array(list(trial.partition_rows), np.int64)
     rows = np.array([trial.partition_rows[part] for part in parts.tolist()], np.float64)
-    shares: Shares = rows @ trial.in_partition[parts] / max(float(rows.sum()), 1e-300)
+    shares: Float64Array = rows @ trial.in_partition[parts] / max(float(rows.sum()), 1e-300)
     return shares

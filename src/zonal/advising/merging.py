@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from zonal.files import UNKNOWN, Bounds, Buckets, Ints, Snapshot
+from zonal.files import UNKNOWN, Bounds, Buckets, Snapshot
+from zonal.values.arrays import Int64Array
 
 FEWER = 0.7
 """Of the files that are left at most, for a compaction to be worth its while."""
@@ -17,7 +18,7 @@ class Merged:
     """A table after a compaction."""
 
     snapshot: Snapshot
-    rewritten: Ints
+    rewritten: Int64Array
     """Positions of the files that were joined with others."""
 
 
@@ -53,7 +54,7 @@ def merged(snapshot: Snapshot, target_file_bytes: int, columns: list[str]) -> Me
     return Merged(replace(snapshot, files=new), order[np.repeat(sizes > 1, sizes)])
 
 
-def _groups(partition: Ints, sizes: Ints, target: int) -> Ints:
+def _groups(partition: Int64Array, sizes: Int64Array, target: int) -> Int64Array:
     """Number the files to be; a new one begins with every partition, and where the last has reached the target."""
     if not len(sizes):
         return np.zeros(0, np.int64)
@@ -69,10 +70,10 @@ def _groups(partition: Ints, sizes: Ints, target: int) -> Ints:
 class _Joined:
     """Runs of files that become one each."""
 
-    order: Ints
-    starts: Ints
+    order: Int64Array
+    starts: Int64Array
 
-    def total(self, counts: Ints) -> Ints:
+    def total(self, counts: Int64Array) -> Int64Array:
         """Add up; what isn't known of one isn't known of the sum."""
         sums = np.add.reduceat(counts[self.order], self.starts)
         known = np.logical_and.reduceat(counts[self.order] != UNKNOWN, self.starts)

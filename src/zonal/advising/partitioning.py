@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from zonal.advising.ground import Ground
 from zonal.columns import find, leaf
-from zonal.files import Ints
 from zonal.layout import Layout
 from zonal.simulate.trial import SampledRows, Trial
+from zonal.values.arrays import Int64Array
 
 MOST_PARTITIONS = 1000
 _TRIED = 3
@@ -53,7 +53,7 @@ def best_partitioning(ground: Ground) -> Partitioned | None:
     return None if best is None else best[1]
 
 
-def _parts(trial: Trial, name: str, most: int) -> tuple[str, Ints] | None:
+def _parts(trial: Trial, name: str, most: int) -> tuple[str, Int64Array] | None:
     """Number the partition of each row by a column's values, or by their days or months."""
     codes = trial.coded.codes[:, trial.coded.columns.index(name)]
     distinct = len(np.unique(codes))
@@ -70,7 +70,7 @@ def _parts(trial: Trial, name: str, most: int) -> tuple[str, Ints] | None:
     return None
 
 
-def _in_parts(trial: Trial, number: Ints, rows: int) -> Trial:
+def _in_parts(trial: Trial, number: Int64Array, rows: int) -> Trial:
     """Return the trial with another partitioning; the rows' bounds tell what its values skip."""
     weight = np.bincount(number, trial.row_weights)
     share = weight / max(float(weight.sum()), 1e-300)

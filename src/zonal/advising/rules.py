@@ -20,11 +20,10 @@ from zonal.boxes import NULL
 from zonal.columns import find, leaf
 from zonal.conjunctions import IS_NULL, RANGE
 from zonal.errors import quoted
-from zonal.files import Ints
 from zonal.layout import ADVISED_COLUMNS
 from zonal.predicates.bound import Anything, leaves_of
 from zonal.sizes import size_text
-from zonal.skipping import Codes
+from zonal.values.arrays import Int32Array, Int64Array
 from zonal.workload.query import Summary
 
 FEW_VALUES = 8
@@ -276,7 +275,7 @@ def _correlated(case: Evidence) -> Iterator[Caution]:
             )
 
 
-def _explained(codes: Codes, partition: Ints) -> float:
+def _explained(codes: Int32Array, partition: Int64Array) -> float:
     """Return the share of the codes' variance that lies between partitions."""
     known = codes != NULL
     values, part = codes[known].astype(np.float64), np.unique(partition[known], return_inverse=True)[1]
@@ -288,7 +287,7 @@ def _explained(codes: Codes, partition: Ints) -> float:
     return float(rows @ (means - values.mean()) ** 2) / total
 
 
-def _codes(case: Evidence, column: str) -> Codes | None:
+def _codes(case: Evidence, column: str) -> Int32Array | None:
     coded = case.ground.sample.coded
     return coded.codes[:, coded.columns.index(column)] if column in coded.columns else None
 

@@ -18,7 +18,8 @@ from zonal.auditing.pooling import Told, pools_of
 from zonal.auditing.replaced import At, Replaced, replaced_by
 from zonal.auditing.replay import Replay
 from zonal.auditing.widths import Widths
-from zonal.files import Commit, Ints, Snapshot
+from zonal.files import Commit, Snapshot
+from zonal.values.arrays import Int64Array
 
 MOST_COMMITS = 50
 """Commits that are told one by one."""
@@ -182,7 +183,7 @@ class _Origin:
     """Of the files that queries read today, against those that this commit replaced."""
 
 
-def _origin(before: Replaced, snapshot: Snapshot, widths: Widths, at: At, files: Ints) -> _Origin | None:
+def _origin(before: Replaced, snapshot: Snapshot, widths: Widths, at: At, files: Int64Array) -> _Origin | None:
     """Follow files that a commit rewrote as wide as they were to the commit that made them wide, if there is one."""
     for _ in range(STEPS_BACK):
         version = before.version
@@ -199,7 +200,7 @@ def _origin(before: Replaced, snapshot: Snapshot, widths: Widths, at: At, files:
     return None
 
 
-def _main_author(version: Snapshot, files: Ints) -> tuple[Commit | None, Ints]:
+def _main_author(version: Snapshot, files: Int64Array) -> tuple[Commit | None, Int64Array]:
     """Return the commit that added most bytes of these files, and its files among them."""
     authors, places = np.unique(version.files.added_by[files], return_inverse=True)
     weight: Mapping[int, float] = dict(enumerate(np.bincount(places, version.files.sizes[files])))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from zonal.auditing.audit import CommitAudit
-from zonal.line import Floats64
+from zonal.values.arrays import Float64Array
 
 _MUCH, _WIDER, _WIDER_IN_ALL = 0.1, 2.0, 1.25
 """From which part of what is read, times in one column, and times in the mean over columns a commit can be blamed."""
@@ -38,7 +38,7 @@ def harm_of(commit: CommitAudit, weights: Mapping[str, float]) -> float:
     return float(harms(read, times, weights)[0])
 
 
-def harms(read: Floats64, times: Mapping[str, Floats64], weights: Mapping[str, float]) -> Floats64:
+def harms(read: Float64Array, times: Mapping[str, Float64Array], weights: Mapping[str, float]) -> Float64Array:
     """Return how much suspects cost: their part of what is read, by files or bytes, times how much wider they are.
 
     `times` are numbers by column: how many times as wide, NaN where that isn't known. Their logarithm counts, in the

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zonal.files import UNKNOWN, Ints, Snapshot
-from zonal.line import Floats64, Line, line_of
+from zonal.files import UNKNOWN, Snapshot
+from zonal.line import Line, line_of
 from zonal.predicates.bound import All, Bound, Interval, Nulls, Ranges, Some
 from zonal.predicates.folding import fold
-from zonal.skipping import Codes, ColumnIndex, Index, Mask
+from zonal.skipping import ColumnIndex, Index
+from zonal.values.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 
 _MANY = 8
 """From this many intervals on, they are summed up once instead of compared with each file."""
@@ -32,7 +33,7 @@ class Chances:
         self._partition = Index(files.rows, files.partition_bounds)
         self._columns: dict[str, _Column | None] = {}
 
-    def of_nothing(self, predicate: Bound, at: Ints) -> Floats64:
+    def of_nothing(self, predicate: Bound, at: Int64Array) -> Float64Array:
         """Return for each of these files the chance that no row matches; 0 where the metadata can't tell."""
         rows, row = self._known_rows[at], self.of_row(predicate, at)
         nothing = np.zeros(len(at))
@@ -42,16 +43,16 @@ class Chances:
         nothing[rows == 0] = 1.0
         return nothing
 
-    def of_row(self, predicate: Bound, at: Ints) -> Floats64:
+    def of_row(self, predicate: Bound, at: Int64Array) -> Float64Array:
         """Return for each of these files the chance that a row matches."""
 
-        def leaf(node: Bound) -> Floats64:
+        def leaf(node: Bound) -> Float64Array:
             column = self._column(node.column) if isinstance(node, Ranges | Nulls) else None
             if column is None:
                 return np.ones(len(at))
             return column.in_ranges(node, at) if isinstance(node, Ranges) else column.null(node, at)  # type: ignore[arg-type]
 
-        def join(node: All | Some, parts: Sequence[Floats64]) -> Floats64:
+        def join(node: All | Some, parts: Sequence[Float64Array]) -> Float64Array:
             result = np.ones(len(at))
             for part in parts:
                 result *= part if isinstance(node, All) else 1 - part
@@ -74,20 +75,20 @@ class _Column:
 
     index: ColumnIndex
     line: Line
-    low: Floats64
+    low: Float64Array
     """Where each file's range begins …"""
-    high: Floats64
+    high: Float64Array
     """… and ends; whole numbers fill a place each."""
-    unclear: Mask
+    unclear: BoolArray
     """Files whose range isn't known, or is none."""
     has_unclear: bool
-    null_share: Floats64
+    null_share: Float64Array
     """NaN where it isn't known."""
     has_nulls: bool
-    nan_share: Floats64
+    nan_share: Float64Array
 
     @classmethod
-    def of(cls, index: ColumnIndex, rows: Ints) -> "_Column":
+    def of(cls, index: ColumnIndex, rows: Int64Array) -> "_Column":
         line = line_of(index.values)
         positions = np.append(line.positions, [np.nan, np.nan])  # -1 and len(values): not known
         low, high = positions[index.lower], positions[index.upper] + line.step
@@ -99,12 +100,12 @@ class _Column:
         has_nulls = bool((null_share > 0).any())
         return cls(index, line, low, high, unclear, bool(unclear.any()), null_share, has_nulls, nan_share)
 
-    def null(self, node: Nulls, at: Ints) -> Floats64:
+    def null(self, node: Nulls, at: Int64Array) -> Float64Array:
         """Return how likely a row is null, or not."""
         share = self.null_share[at]
         return np.where(np.isnan(share), 1.0, 1 - share if node.negated else share)
 
-    def in_ranges(self, ranges: Ranges, at: Ints) -> Floats64:
+    def in_ranges(self, ranges: Ranges, at: Int64Array) -> Float64Array:
         """Return how likely a row's value lies in one of the intervals."""
         chance = self._not_null(ranges.intervals, at)
         if self.has_nulls:
@@ -116,7 +117,7 @@ class _Column:
             chance[self.unclear[at]] = 1.0
         return chance
 
-    def _not_null(self, intervals: Sequence[Interval], at: Ints) -> Floats64:
+    def _not_null(self, intervals: Sequence[Interval], at: Int64Array) -> Float64Array:
         low, high = self.low[at], self.high[at]
         chance = self._covered(intervals, low, high)
         width = np.subtract(high, low, out=low)
@@ -137,12 +138,12 @@ class _Column:
         start, end = self.line.span(interval)
         return end <= start
 
-    def _covered(self, intervals: Sequence[Interval], low: Floats64, high: Floats64) -> Floats64:
+    def _covered(self, intervals: Sequence[Interval], low: Float64Array, high: Float64Array) -> Float64Array:
         """Return how much of each file's range lies in the intervals."""
         spans = np.array([self.line.span(interval) for interval in intervals]).reshape(-1, 2)
         if len(intervals) > _MANY:
             until = np.cumsum(np.column_stack([np.zeros(len(spans)), spans[:, 1] - spans[:, 0]]))
-            between: Floats64 = np.interp(high, spans.ravel(), until) - np.interp(low, spans.ravel(), until)
+            between: Float64Array = np.interp(high, spans.ravel(), until) - np.interp(low, spans.ravel(), until)
             return between
         covered = np.zeros(len(low))
         for start, end in spans.tolist():
@@ -151,7 +152,7 @@ class _Column:
             covered += np.maximum(part, 0, out=part)
         return covered
 
-    def _met(self, intervals: Sequence[Interval], at: Ints) -> tuple[Ints, Codes]:
+    def _met(self, intervals: Sequence[Interval], at: Int64Array) -> tuple[Int64Array, Int32Array]:
         """Return how many intervals each file's range meets, and how many of the column's bounds lie in it."""
         lower, upper = self.index.lower[at], self.index.upper[at]
         limits = np.array([self.index.places(interval) for interval in intervals], np.int64).reshape(-1, 2)

@@ -13,7 +13,7 @@ from zonal.auditing.authors import writer_of
 from zonal.auditing.commits import Commits
 from zonal.auditing.profit import hindrance_of, is_hopeless
 from zonal.auditing.replay import Replay
-from zonal.files import UNKNOWN, Files, Ints, Snapshot
+from zonal.files import UNKNOWN, Files, Snapshot
 from zonal.picture import is_worse
 from zonal.predicates.bound import conjuncts
 from zonal.predicates.text import EVERYTHING, describe
@@ -21,8 +21,8 @@ from zonal.predicates.tree import Constant, Predicate
 from zonal.pruning import bucket_label
 from zonal.simulate.predicting import Prediction
 from zonal.simulate.standing import Standing
-from zonal.simulate.trial import Shares
 from zonal.skipping import columns_of, label_of
+from zonal.values.arrays import Float64Array, Int64Array
 from zonal.workload.query import Summary
 
 MOST_FILES, MOST_PARTITIONS = 10, 10
@@ -32,10 +32,10 @@ MOST_FILES, MOST_PARTITIONS = 10, 10
 class Seen:
     """What a look at some rows and footers adds: shares, a number a query."""
 
-    row_groups: Shares | None = None
-    selectivity: Shares | None = None
+    row_groups: Float64Array | None = None
+    selectivity: Float64Array | None = None
     fresh: Fresh | None = None
-    fresh_shares: Shares | None = None
+    fresh_shares: Float64Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Earlier:
     """What queries read of an older version: a share a query."""
 
     version: int | None
-    shares: Shares
+    shares: Float64Array
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Circumstances:
     notes: tuple[str, ...] = ()
 
 
-def standing_of(replayed: Replay, snapshot: Snapshot, weights: Shares) -> Standing:
+def standing_of(replayed: Replay, snapshot: Snapshot, weights: Float64Array) -> Standing:
     """Return what simulations are held against."""
     total = max(int(snapshot.files.sizes.sum()), 1)
     read, inside = replayed.bytes / total, replayed.partition_bytes / total
@@ -152,27 +152,27 @@ def asked_text(predicate: Predicate, *, hide: bool = False) -> str:
     return describe(predicate, hide=hide)
 
 
-def _helpable(asked: BoundQueries) -> Shares:
+def _helpable(asked: BoundQueries) -> Float64Array:
     """Return the weights of the queries that some layout could help, and 0 for others."""
     hopeless = np.array([is_hopeless(bound) for bound in asked.bounds], np.bool_)
     return np.where(hopeless, 0.0, asked.weights)
 
 
-def _ratio(read: Ints, of: Ints, weights: Shares) -> float | None:
+def _ratio(read: Int64Array, of: Int64Array, weights: Float64Array) -> float | None:
     whole = float(weights @ of)
     return float(weights @ read) / whole if whole > 0 else None
 
 
-def _share(weights: Shares, amounts: Ints, whole: int) -> float:
+def _share(weights: Float64Array, amounts: Int64Array, whole: int) -> float:
     """Return the mean share; weights whose sum is 1 but for a rounding don't make it more than all."""
     return min(float(weights @ amounts) / whole, 1.0)
 
 
-def _mean(shares: Shares | None, weights: Shares) -> float | None:
+def _mean(shares: Float64Array | None, weights: Float64Array) -> float | None:
     return None if shares is None else float(shares @ weights)
 
 
-def _before(earlier: Earlier, now: Shares, weights: Shares) -> Before:
+def _before(earlier: Earlier, now: Float64Array, weights: Float64Array) -> Before:
     worse = sum(map(is_worse, earlier.shares.tolist(), now.tolist()))
     return Before(earlier.version, float(weights @ earlier.shares), worse)
 
@@ -211,7 +211,7 @@ def _queries(
     return tuple(found)
 
 
-def _at(shares: Shares | None, number: int) -> float | None:
+def _at(shares: Float64Array | None, number: int) -> float | None:
     return None if shares is None else float(shares[number])
 
 

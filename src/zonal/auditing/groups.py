@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.auditing.replay import Replay
-from zonal.files import UNKNOWN, Commit, Ints, Snapshot
-from zonal.line import Floats64
+from zonal.files import UNKNOWN, Commit, Snapshot
+from zonal.values.arrays import Float64Array, Int64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +17,7 @@ class Group:
     """None for files of which the metadata doesn't tell who added them."""
     commit: Commit | None
     """None where the history doesn't have it any more."""
-    files: Ints
+    files: Int64Array
     bytes: int
     read: float
     """Its part of all bytes that queries read …"""
@@ -56,6 +56,6 @@ def groups_of(snapshot: Snapshot, replayed: Replay) -> list[Group]:
     return sorted(found, key=lambda group: (-group.part, -group.excess))
 
 
-def _parts(amounts: Floats64) -> Floats64:
+def _parts(amounts: Float64Array) -> Float64Array:
     total = float(amounts.sum())
     return amounts / total if total > 0 else np.zeros(len(amounts))

@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 
 from zonal.auditing.authors import kind_of
 from zonal.auditing.naming import named_as
-from zonal.files import Bounds, Commit, Files, Ints, Snapshot
-from zonal.skipping import ColumnIndex, Mask
+from zonal.files import Bounds, Commit, Files, Snapshot
+from zonal.skipping import ColumnIndex
+from zonal.values.arrays import BoolArray, Int64Array
 
 At = Callable[[int], Snapshot | None]
 """Returns a version of the table as it was; None where its metadata is gone."""
@@ -22,7 +23,7 @@ class Replaced:
 
     version: Snapshot | None
     """The version that had them, with today's names; None where there was none before the commit."""
-    files: Ints
+    files: Int64Array
     """Numbers of these files in `version`: those that the commit removed, and its own that it only marked anew."""
     removed: int
     """How many the commit removed."""
@@ -31,7 +32,7 @@ class Replaced:
 
 
 def replaced_by(
-    commit: Commit, added: Files, files: Ints, snapshot: Snapshot, at: At, columns: Sequence[str] = ()
+    commit: Commit, added: Files, files: Int64Array, snapshot: Snapshot, at: At, columns: Sequence[str] = ()
 ) -> Replaced | None:
     """Find what a commit replaced by `files` of `added`; None where a version isn't there any more.
 
@@ -68,7 +69,7 @@ def _only_appends(commit: Commit, parent: Commit) -> bool:
 
 
 def _deleted_before(
-    before: Snapshot, added: Files, files: Ints, snapshot: Snapshot, at: At, columns: Sequence[str]
+    before: Snapshot, added: Files, files: Int64Array, snapshot: Snapshot, at: At, columns: Sequence[str]
 ) -> Replaced | None:
     """Look for files that a delete right before the commit removed, from the partitions that it wrote to."""
     parent = None if before.version is None else before.commits.get(before.version)
@@ -88,7 +89,7 @@ def _deleted_before(
     return Replaced(version, chosen, len(chosen), parent.id)
 
 
-def _overlap(added: Files, files: Ints, older: Files, gone: Ints, column: str) -> bool:
+def _overlap(added: Files, files: Int64Array, older: Files, gone: Int64Array, column: str) -> bool:
     """Tell whether files have values of a column where the others had them, as far as bounds tell."""
     told = [each.bounds[column].take(those) for each, those in ((added, files), (older, gone)) if column in each.bounds]
     unknown = any(each.lower.null_count or each.upper.null_count for each in told)
@@ -100,7 +101,7 @@ def _overlap(added: Files, files: Ints, older: Files, gone: Ints, column: str) -
     return bool(start <= min(index.upper[mine].max(), index.upper[theirs].max()))
 
 
-def _holds(paths: pa.Array, wanted: pa.Array) -> Mask:
+def _holds(paths: pa.Array, wanted: pa.Array) -> BoolArray:
     """Tell which of the wanted paths are there."""
-    found: Mask = pc.is_in(wanted, value_set=paths).to_numpy(zero_copy_only=False)
+    found: BoolArray = pc.is_in(wanted, value_set=paths).to_numpy(zero_copy_only=False)
     return found

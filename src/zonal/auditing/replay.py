@@ -6,12 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.auditing.excess import Chances
-from zonal.files import Files, Ints, Snapshot
-from zonal.line import Floats64
+from zonal.files import Files, Snapshot
 from zonal.predicates.bound import Bound
-from zonal.simulate.trial import Shares
-from zonal.skipping import Mask
 from zonal.tally import Needed, QueryCounter
+from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 
 _MOST_FILES = 5_000
 """Files of a query of which excess is computed; of more, for every so many files once."""
@@ -21,23 +19,23 @@ _MOST_FILES = 5_000
 class Replay:
     """What queries read of a table as it is: counts are exact, excess is estimated."""
 
-    files: Ints
+    files: Int64Array
     """A number a query: files that it reads, …"""
-    bytes: Ints
+    bytes: Int64Array
     """… and their bytes."""
-    partition_files: Ints
+    partition_files: Int64Array
     """A number a query: files of the partitions that might match, …"""
-    partition_bytes: Ints
+    partition_bytes: Int64Array
     """… and their bytes."""
-    in_partition: Mask
+    in_partition: BoolArray
     """A row a partition and a column a query: whether the partition might hold what the query needs."""
-    read: Floats64
+    read: Float64Array
     """A number a file: weight of the queries that read it."""
-    excess: Floats64
+    excess: Float64Array
     """A number a file: weight of the queries that read it and find nothing there."""
-    excess_files: Floats64
+    excess_files: Float64Array
     """A number a query: files that it reads for nothing, …"""
-    excess_bytes: Floats64
+    excess_bytes: Float64Array
     """… and their bytes."""
     skipped: Mapping[str, tuple[float, float]]
     """By column, what bounds skip: the share of the table's files and of its bytes, in the mean over the queries. A
@@ -46,7 +44,7 @@ class Replay:
     """The same of partition values."""
 
 
-def replay(snapshot: Snapshot, bounds: Sequence[Bound], weights: Shares, *, excess: bool = True) -> Replay:
+def replay(snapshot: Snapshot, bounds: Sequence[Bound], weights: Float64Array, *, excess: bool = True) -> Replay:
     """Ask every query of the table's files; `weights` sum to 1.
 
     Counts are those of `FileIndex.prune`. Without `excess`, what is read for nothing stays 0.
@@ -62,7 +60,7 @@ def replay(snapshot: Snapshot, bounds: Sequence[Bound], weights: Shares, *, exce
     return sums.replay()
 
 
-def _for_nothing(chances: Chances, bound: Bound, files: Ints, query: int) -> Floats64:
+def _for_nothing(chances: Chances, bound: Bound, files: Int64Array, query: int) -> Float64Array:
     """Return the chance of each file that no row matches; of many files, one in the midst of a few stands for them.
 
     Which one that is differs from query to query, so that no file is always left out.
@@ -79,18 +77,18 @@ def _for_nothing(chances: Chances, bound: Bound, files: Ints, query: int) -> Flo
 class _Sums:
     """What was added up over the queries so far."""
 
-    sizes: Ints
-    weighed: Floats64
+    sizes: Int64Array
+    weighed: Float64Array
     """The sizes as floats."""
-    counts: Ints
+    counts: Int64Array
     """A row each for files, bytes, and both of partitions; a column a query."""
-    in_partition: Mask
-    read: Floats64
-    excess: Floats64
-    for_nothing: Floats64
+    in_partition: BoolArray
+    read: Float64Array
+    excess: Float64Array
+    for_nothing: Float64Array
     """A row each for files and bytes; a column a query."""
-    skipped: dict[str, Floats64]
-    skipped_by_partition: dict[str, Floats64]
+    skipped: dict[str, Float64Array]
+    skipped_by_partition: dict[str, Float64Array]
 
     @classmethod
     def of(cls, files: Files, queries: int) -> "_Sums":
@@ -118,7 +116,7 @@ class _Sums:
             for name, amount in skipped.items():
                 sums[name] = sums.get(name, np.zeros(2)) + weight * np.array(amount)
 
-    def add_excess(self, query: int, needed: Needed, weight: float, nothing: Floats64) -> None:
+    def add_excess(self, query: int, needed: Needed, weight: float, nothing: Float64Array) -> None:
         """Count what a query finds nothing in."""
         self.for_nothing[:, query] = nothing.sum(), np.einsum("i,i", nothing, self.weighed[needed.files])
         self.excess[needed.files] += weight * nothing

@@ -8,9 +8,10 @@ import numpy.typing as npt
 
 from zonal.auditing.audit import Width
 from zonal.auditing.replaced import Replaced
-from zonal.files import Bounds, Files, Ints, LazyBounds, Snapshot
-from zonal.line import Floats64, line_of
-from zonal.skipping import ColumnIndex, Mask
+from zonal.files import Bounds, Files, LazyBounds, Snapshot
+from zonal.line import line_of
+from zonal.skipping import ColumnIndex
+from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 
 _SPOT = 0.01
 """Where four fifths of the bounds lie within this part of the range, a few outliers make it …"""
@@ -22,13 +23,13 @@ _FEWEST = 10
 class Measured:
     """How wide each file is."""
 
-    widths: Floats64
+    widths: Float64Array
     """Each file's part of the column's range; NaN for files with nothing but nulls."""
-    ends: Ints
+    ends: Int64Array
     """The files with the least and the greatest bound, which tell the range to others."""
 
 
-def measured(bounds: Bounds, rows: Ints) -> Measured | None:
+def measured(bounds: Bounds, rows: Int64Array) -> Measured | None:
     """Measure files in one column; None where no file has bounds.
 
     Numbers and times lie on a line as they are, texts by eight bytes behind what all of them have in common. Where a
@@ -51,7 +52,7 @@ def measured(bounds: Bounds, rows: Ints) -> Measured | None:
     return Measured(width, np.array([np.argmin(least), np.argmax(greatest)], np.int64))
 
 
-def _places(values: npt.NDArray[np.generic]) -> Floats64:
+def _places(values: npt.NDArray[np.generic]) -> Float64Array:
     """Place sorted values between 0 and 1."""
     positions = line_of(values).positions
     place = positions / positions[-1] if positions[-1] > 0 else positions
@@ -61,7 +62,7 @@ def _places(values: npt.NDArray[np.generic]) -> Floats64:
     return place
 
 
-def mean_width(widths: Floats64, sizes: Ints) -> float | None:
+def mean_width(widths: Float64Array, sizes: Int64Array) -> float | None:
     """Return the mean by bytes; None where no file has a width."""
     known = ~np.isnan(widths)
     weight = np.maximum(sizes[known], 1).astype(np.float64)
@@ -71,7 +72,7 @@ def mean_width(widths: Floats64, sizes: Ints) -> float | None:
 class Widths:
     """The filtered columns of which files have bounds, with every file's width in them."""
 
-    def __init__(self, snapshot: Snapshot, columns: Sequence[str], read: Mask | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, columns: Sequence[str], read: BoolArray | None = None) -> None:
         """Measure the files; `read` tells which ones queries read, for others tell little of what they find."""
         self._files = snapshot.files
         bounds = snapshot.files.bounds
@@ -80,7 +81,7 @@ class Widths:
         sizes = np.maximum(snapshot.files.sizes, 1).astype(np.float64)
         self._bounds: dict[str, Bounds] = {}
         self._own: dict[str, Measured] = {}
-        self._weighed: dict[str, Floats64] = {}
+        self._weighed: dict[str, Float64Array] = {}
         for name in dict.fromkeys(columns):
             own = measured(bounds[name], snapshot.files.rows) if name in bounds and len(snapshot.files) else None
             if own is not None:
@@ -92,7 +93,7 @@ class Widths:
         """Return the columns that are measured."""
         return list(self._own)
 
-    def among(self, files: Ints) -> tuple[Width, ...]:
+    def among(self, files: Int64Array) -> tuple[Width, ...]:
         """Hold files against all the others that are read, or if none is, against all."""
         found = []
         for name, weighed in self._weighed.items():
@@ -101,7 +102,7 @@ class Widths:
                 found.append(Width(name, float(mine[0]), None if np.isnan(others[0]) else float(others[0])))
         return widest_first(found)
 
-    def tails(self, groups: Sequence[Ints]) -> dict[str, Floats64]:
+    def tails(self, groups: Sequence[Int64Array]) -> dict[str, Float64Array]:
         """Hold each group of files and all groups behind it, together, against all others: how many times wider.
 
         By column, a number a group; NaN where there are no others, or no width is known.
@@ -114,7 +115,7 @@ class Widths:
             found[name] = np.divide(mine, others, out=np.full(len(groups), np.nan), where=others > 0)
         return found
 
-    def unbounded(self, files: Ints) -> tuple[str, ...]:
+    def unbounded(self, files: Int64Array) -> tuple[str, ...]:
         """Return the columns of which none of these files has bounds."""
         chosen = {name: bounds.take(files) for name, bounds in self._bounds.items()}
         return tuple(
@@ -124,11 +125,11 @@ class Widths:
             and not np.isnan(self._own[name].widths[files]).all()
         )
 
-    def since(self, files: Files, chosen: Ints, before: Replaced) -> tuple[Width, ...]:
+    def since(self, files: Files, chosen: Int64Array, before: Replaced) -> tuple[Width, ...]:
         """Hold some of `files` against those that they replaced, on the line of the column as it is now."""
         return widest_first(self._since(files, chosen, before))
 
-    def _since(self, files: Files, chosen: Ints, before: Replaced) -> Iterator[Width]:
+    def _since(self, files: Files, chosen: Int64Array, before: Replaced) -> Iterator[Width]:
         older = None if before.version is None else before.version.files
         if older is not None and isinstance(older.bounds, LazyBounds):
             older.bounds.load(self._bounds)
@@ -148,14 +149,14 @@ class Widths:
                 yield Width(name, width, past)
 
 
-def _weighed(widths: Floats64, sizes: Floats64, read: Mask | None) -> Floats64:
+def _weighed(widths: Float64Array, sizes: Float64Array, read: BoolArray | None) -> Float64Array:
     """Return a row each of widths by bytes and of bytes, of the files that are read, and the same of all files."""
     known = ~np.isnan(widths)
     every = np.array([np.where(known, widths, 0.0) * sizes, known * sizes])
     return np.concatenate([every if read is None else every * read, every])
 
 
-def _means(mine: Floats64, weighed: Floats64) -> tuple[Floats64, Floats64]:
+def _means(mine: Float64Array, weighed: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return the mean widths of some files, whose sums are given, and of all others; NaN where there are none.
 
     Those that are read count; where none of them is read, all do.

@@ -11,15 +11,15 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-Axis = npt.NDArray[np.unsignedinteger]
+from zonal.values.arrays import UnsignedArray
 
 
-def _axes(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> list[Axis]:
+def _axes(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> list[UnsignedArray]:
     dtype = np.uint16 if bits <= 16 else np.uint32
     return [code.astype(dtype) for code in codes]
 
 
-def _turn(axes: list[Axis], position: int, bit: int, scratch: tuple[Axis, Axis]) -> None:
+def _turn(axes: list[UnsignedArray], position: int, bit: int, scratch: tuple[UnsignedArray, UnsignedArray]) -> None:
     """Invert the first axis' lower bits where this axis' bit is set; elsewhere swap them with this axis'."""
     first, axis = axes[0], axes[position]
     mask, swap = scratch
@@ -37,7 +37,7 @@ def _turn(axes: list[Axis], position: int, bit: int, scratch: tuple[Axis, Axis])
     first ^= mask
 
 
-def to_transposed(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> list[Axis]:
+def to_transposed(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> list[UnsignedArray]:
     """Return the transposed Hilbert index; its bits interleaved in Z-order are the key."""
     axes = _axes(codes, bits)
     if len(axes) == 1:
@@ -58,7 +58,7 @@ def to_transposed(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -
     return axes
 
 
-def from_transposed(axes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> list[Axis]:
+def from_transposed(axes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> list[UnsignedArray]:
     """Undo `to_transposed`."""
     axes = _axes(axes, bits)
     if len(axes) == 1:

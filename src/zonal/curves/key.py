@@ -8,14 +8,13 @@ import numpy.typing as npt
 from zonal.curves import hilbert, linear, morton
 from zonal.errors import LayoutError, suggestion
 from zonal.layout import CURVES, MAX_COLUMNS, most_bits
-from zonal.words import BLOCK_ROWS, U64
-
-Codes = npt.NDArray[np.uint32]
+from zonal.values.arrays import UInt32Array, UInt64Array
+from zonal.words import BLOCK_ROWS
 
 _SIGN = np.uint64(1 << 63)
 
 
-def encode(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> tuple[U64, ...]:
+def encode(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> tuple[UInt64Array, ...]:
     """Return the keys of rows with these codes: one word up to 64 bits, else two, the more significant first.
 
     Rows sort by their words, one after the other, as the curve runs.
@@ -34,7 +33,7 @@ def encode(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: in
     return words
 
 
-def decode(kind: str, words: Sequence[U64], columns: int, bits: int) -> list[Codes]:
+def decode(kind: str, words: Sequence[UInt64Array], columns: int, bits: int) -> list[UInt32Array]:
     """Return the codes: `decode(kind, encode(kind, codes, bits), len(codes), bits) == codes`."""
     _check(kind, columns, bits)
     if len(words) != _words(columns, bits):
@@ -48,7 +47,7 @@ def decode(kind: str, words: Sequence[U64], columns: int, bits: int) -> list[Cod
     return codes
 
 
-def to_signed(word: U64) -> npt.NDArray[np.int64]:
+def to_signed(word: UInt64Array) -> npt.NDArray[np.int64]:
     """Return the same order as signed integers, the only ones that Spark has.
 
     >>> to_signed(np.array([0, 2**64 - 1], np.uint64))
@@ -57,7 +56,7 @@ def to_signed(word: U64) -> npt.NDArray[np.int64]:
     return (word ^ _SIGN).view(np.int64)
 
 
-def from_signed(word: npt.NDArray[np.int64]) -> U64:
+def from_signed(word: npt.NDArray[np.int64]) -> UInt64Array:
     """Undo `to_signed`."""
     return word.view(np.uint64) ^ _SIGN
 
@@ -75,7 +74,7 @@ def _check(kind: str, columns: int, bits: int) -> None:
         raise LayoutError(f"A key of {columns} columns takes 1 to {most_bits(columns)} bits a column, not {bits}.")
 
 
-def _encode_block(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> tuple[U64, ...]:
+def _encode_block(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> tuple[UInt64Array, ...]:
     if kind == "linear":
         return linear.encode(codes, bits)[2 - _words(len(codes), bits) :]
     if kind == "hilbert":
@@ -89,7 +88,7 @@ def _encode_block(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], b
 
 
 def _decode_block(
-    kind: str, words: Sequence[U64], columns: int, bits: int
+    kind: str, words: Sequence[UInt64Array], columns: int, bits: int
 ) -> Sequence[npt.NDArray[np.unsignedinteger]]:
     if kind == "linear":
         return linear.decode(words[0], words[-1], columns, bits)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from zonal.words import U64
+from zonal.values.arrays import UInt64Array
 
 
-def encode(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> tuple[U64, U64]:
+def encode(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> tuple[UInt64Array, UInt64Array]:
     """Concatenate codes of `bits` bits each into the high and the low word of keys of at most 128 bits.
 
     >>> encode([np.array([2], np.uint32), np.array([3], np.uint32)], 4)[1] == 0x23
@@ -24,7 +24,7 @@ def encode(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> tuple
     return high, low
 
 
-def decode(high: U64, low: U64, columns: int, bits: int) -> list[U64]:
+def decode(high: UInt64Array, low: UInt64Array, columns: int, bits: int) -> list[UInt64Array]:
     """Return the codes of each column."""
     mask = np.uint64((1 << bits) - 1)
     codes = []

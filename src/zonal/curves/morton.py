@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from zonal.words import U64
+from zonal.values.arrays import UInt64Array
 
 
 @cache
@@ -29,7 +29,7 @@ def _steps(columns: int, bits: int) -> tuple[tuple[np.uint64, np.uint64], ...]:
     return tuple(steps)
 
 
-def _spread(code: npt.NDArray[np.unsignedinteger], columns: int, bits: int) -> U64:
+def _spread(code: npt.NDArray[np.unsignedinteger], columns: int, bits: int) -> UInt64Array:
     value = code.astype(np.uint64)
     moved = np.empty_like(value)
     for shift, mask in _steps(columns, bits):
@@ -39,7 +39,7 @@ def _spread(code: npt.NDArray[np.unsignedinteger], columns: int, bits: int) -> U
     return value
 
 
-def _gather(key: U64, columns: int, bits: int) -> U64:
+def _gather(key: UInt64Array, columns: int, bits: int) -> UInt64Array:
     """Undo `_spread`: take every columns-th bit, from the lowest."""
     steps = _steps(columns, bits)
     value = key & (steps[-1][1] if steps else np.uint64(2**64 - 1))
@@ -50,7 +50,7 @@ def _gather(key: U64, columns: int, bits: int) -> U64:
     return value & np.uint64((1 << bits) - 1)
 
 
-def encode(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> U64:
+def encode(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> UInt64Array:
     """Interleave codes of `bits` bits each into keys of at most 64 bits.
 
     >>> encode([np.array([0b11], np.uint32), np.array([0b01], np.uint32)], 2) == 0b1011
@@ -64,6 +64,6 @@ def encode(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> U64:
     return key
 
 
-def decode(key: U64, columns: int, bits: int) -> list[U64]:
+def decode(key: UInt64Array, columns: int, bits: int) -> list[UInt64Array]:
     """Return the codes of each column: `decode(encode(codes, bits), len(codes), bits) == codes`."""
     return [_gather(key >> np.uint64(columns - 1 - position), columns, bits) for position in range(columns)]

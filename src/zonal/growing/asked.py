@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from zonal.boxes import NULL, Boxes, Coded
 from zonal.conjunctions import ANY, IS_NULL, NOT_NULL, RANGE
-from zonal.files import Ints
+from zonal.values.arrays import Int32Array, Int64Array
 
 FAR = 2**29
 """Beyond every code. Codes are doubled, so that the place between two of them is a whole number as well."""
@@ -16,8 +16,6 @@ MAX_ASKED_COLUMNS = 32
 HEAVIEST, OTHERS, SYNTHETIC = 1000, 200, 100
 """Queries that are learned from: the heaviest, some of the others that stand for all of them, and synthetic ones."""
 MAX_BOXES = 2000
-
-Numbers = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +28,7 @@ class TrainingQueries:
     """A row a box; codes, or halves between them."""
     high: npt.NDArray[np.float32]
     null: npt.NDArray[np.int8]
-    query: Ints
+    query: Int64Array
     """The query of each box, ascending; every query has a box."""
     weight: npt.NDArray[np.float64]
     """Of each query; they sum up to one."""
@@ -71,7 +69,7 @@ def asked_of(
     return _blended(coded, asked, synthetic, rng) if len(queries) and synthetic > 0 and len(coded) else asked
 
 
-def _some_boxes(query: Ints, queries: Ints) -> Ints:
+def _some_boxes(query: Int64Array, queries: Int64Array) -> Int64Array:
     """Return the boxes of these queries; of those with very many, boxes at even distances that stand for all."""
     chosen = np.flatnonzero(np.isin(query, queries))
     if len(chosen) <= MAX_BOXES:
@@ -83,13 +81,13 @@ def _some_boxes(query: Ints, queries: Ints) -> Ints:
         start + np.unique((np.arange(min(count, most)) + 0.5) * count / min(count, most)).astype(np.int64)
         for start, count in zip(starts.tolist(), counts.tolist(), strict=True)
     ]
-    some: Ints = chosen[np.concatenate(kept)]
+    some: Int64Array = chosen[np.concatenate(kept)]
     return some
 
 
 def _bounded(
-    queries: Ints, weight: npt.NDArray[np.float64], rng: np.random.Generator
-) -> tuple[Ints, npt.NDArray[np.float64]]:
+    queries: Int64Array, weight: npt.NDArray[np.float64], rng: np.random.Generator
+) -> tuple[Int64Array, npt.NDArray[np.float64]]:
     """Keep the heaviest queries, and of the others some that share their weight; weights sum up to one."""
     if len(queries) > HEAVIEST + OTHERS:
         order = np.argsort(-weight, kind="stable")
@@ -130,7 +128,7 @@ def _blended(coded: Coded, asked: TrainingQueries, share: float, rng: np.random.
 
 
 def _moved(
-    codes: Numbers, low: npt.NDArray[np.float32], high: npt.NDArray[np.float32], rng: np.random.Generator
+    codes: Int32Array, low: npt.NDArray[np.float32], high: npt.NDArray[np.float32], rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Move ranges to where they hold about as many rows; one value becomes that of another row."""
     rows = len(codes)

@@ -16,14 +16,12 @@ import pyarrow as pa
 
 from zonal.boxes import Boxes, Coded
 from zonal.columns import find, leaf_type
-from zonal.files import Ints
 from zonal.growing.asked import TrainingQueries, asked_of
 from zonal.growing.sides import Asking, Sides
 from zonal.predicates.bound import Point
 from zonal.tree import LEAF, MAX_DEPTH, MAX_POINT_BYTES, NULLS, Tree
+from zonal.values.arrays import Float64Array, Int64Array
 from zonal.words import family_of
-
-Weights = npt.NDArray[np.float64]
 
 MAX_LEAVES = 4095
 LEAST_ROWS = 8
@@ -71,7 +69,7 @@ class _Node:
     below: int = 0
     above: int = 0
     rows: int = 0
-    boxes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    boxes: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     """The boxes that met it when it was cut."""
     left: int = -1
     right: int = -1
@@ -86,7 +84,7 @@ class _Part:
     level: int
     """Whether they are cut into files, or inside of a file into row groups."""
     orders: tuple[npt.NDArray[np.int32], ...]
-    boxes: Ints
+    boxes: Int64Array
 
 
 @dataclass(frozen=True)
@@ -195,13 +193,13 @@ class _Grower:
         ]
 
 
-def _weight_from(places: npt.NDArray[np.intp], weight: Weights, positions: npt.NDArray[np.intp]) -> Weights:
+def _weight_from(places: npt.NDArray[np.intp], weight: Float64Array, positions: npt.NDArray[np.intp]) -> Float64Array:
     """Return the weight of the places at or behind each position."""
-    total: Weights = weight.sum() - _weight_up_to(places, weight, positions - 1)
+    total: Float64Array = weight.sum() - _weight_up_to(places, weight, positions - 1)
     return total
 
 
-def _weight_up_to(places: npt.NDArray[np.intp], weight: Weights, positions: npt.NDArray[np.intp]) -> Weights:
+def _weight_up_to(places: npt.NDArray[np.intp], weight: Float64Array, positions: npt.NDArray[np.intp]) -> Float64Array:
     """Return the weight of the places at or before each position."""
     order = np.argsort(places, kind="stable")
     sums = np.append(0.0, np.cumsum(weight[order]))

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from zonal.boxes import NULL, Coded
 from zonal.conjunctions import IS_NULL, NOT_NULL, RANGE
-from zonal.files import Ints
-from zonal.growing.asked import FAR, Numbers, TrainingQueries
+from zonal.growing.asked import FAR, TrainingQueries
+from zonal.values.arrays import Int32Array, Int64Array
 
 
 class Sides:
@@ -36,10 +36,10 @@ class Sides:
                 rows.append(np.where(missing, 0, 1))
                 limits.append(np.where(null == IS_NULL, 0, 1))
             self.column += [number] * (len(rows) - len(self.column))
-        self.values: Numbers = np.array(rows, np.int32).reshape(len(rows), len(coded))
-        self.limits: Numbers = np.array(limits, np.int64).reshape(len(rows), len(asked.query)).astype(np.int32)
+        self.values: Int32Array = np.array(rows, np.int32).reshape(len(rows), len(coded))
+        self.limits: Int32Array = np.array(limits, np.int64).reshape(len(rows), len(asked.query)).astype(np.int32)
 
-    def asking(self, rows: npt.NDArray[np.int32], boxes: Ints) -> "Asking":
+    def asking(self, rows: npt.NDArray[np.int32], boxes: Int64Array) -> "Asking":
         """Keep the boxes that the bounds of these rows meet and don't fill: where a query needs all, none is saved."""
         if not len(boxes) or not len(rows):
             return Asking(self, boxes[:0], np.zeros((len(self.values), 1), np.int32))
@@ -61,14 +61,14 @@ class _Condition:
     """What some of the boxes ask of one end of a column, where not all rows fulfil it."""
 
     column: int
-    values: Numbers
+    values: Int32Array
     """Of all rows of the sample."""
     boxes: npt.NDArray[np.intp]
     """Those with the closest limits first."""
-    limits: Numbers
+    limits: Int32Array
 
 
-def _condition(sides: Sides, row: int, boxes: npt.NDArray[np.intp], limits: Numbers) -> _Condition:
+def _condition(sides: Sides, row: int, boxes: npt.NDArray[np.intp], limits: Int32Array) -> _Condition:
     order = boxes[np.argsort(limits[boxes], kind="stable")]
     return _Condition(sides.column[row], sides.values[row], order, limits[order])
 
@@ -76,7 +76,7 @@ def _condition(sides: Sides, row: int, boxes: npt.NDArray[np.intp], limits: Numb
 class Asking:
     """Boxes that meet a part of the rows, against which its cuts are tried."""
 
-    def __init__(self, sides: Sides, boxes: Ints, most: Numbers) -> None:
+    def __init__(self, sides: Sides, boxes: Int64Array, most: Int32Array) -> None:
         asked = sides.asked
         self.boxes = boxes
         query = asked.query[boxes]
@@ -109,7 +109,7 @@ class Asking:
         best = np.lexsort((balance, -np.round(saved, 9)))[0]
         return float(saved[best]), float(balance[best]), number, int(positions[best])
 
-    def _weight_met(self, bounds: Numbers) -> npt.NDArray[np.float64]:
+    def _weight_met(self, bounds: Int32Array) -> npt.NDArray[np.float64]:
         """Return the weight of the queries that meet each of the bounds."""
         met = np.ones((len(self.boxes), bounds.shape[1]), np.bool_)
         for condition, bound, widest in zip(self._conditions, bounds, bounds.max(axis=1), strict=True):

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.errors import TableError
-from zonal.files import UNKNOWN, Bounds, Ints, Physical
+from zonal.files import UNKNOWN, Bounds, Physical
 from zonal.parquet import decode, thrift
 from zonal.parquet.decode import NOTHING, ParquetLeaf, Statistics
 from zonal.parquet.footer import ByteRange, Footer, read_span
 from zonal.parquet.thrift import binary, integer, list_of, listed_boolean, struct
+from zonal.values.arrays import Int64Array
 
 _COLUMN_INDEX = struct({
     1: ("null_pages", list_of(listed_boolean)), 2: ("min_values", list_of(binary)), 3: ("max_values", list_of(binary)),
@@ -30,9 +31,9 @@ class Pages:
     """The pages of one column in one row group."""
 
     bounds: Bounds
-    first_rows: Ints
+    first_rows: Int64Array
     """The first row of each page, counted in the row group."""
-    sizes: Ints
+    sizes: Int64Array
     """Compressed bytes of each page, its header included."""
 
 

@@ -17,8 +17,7 @@ from zonal.report.page import NOTHING, Html, Scripts, element, joined, section, 
 from zonal.report.plotly import plotly_script
 from zonal.report.text import printable
 from zonal.report.wording import MOST_CHARACTERS, clipped
-from zonal.skipping import Mask
-from zonal.ticks import Places
+from zonal.values.arrays import BoolArray, UInt16Array
 
 DATA_ID = "zonal-data"
 
@@ -124,12 +123,12 @@ def shown(value: str, limit: int = MOST_CHARACTERS) -> str:
     return printable(clipped(value, limit)).encode(errors="backslashreplace").decode()
 
 
-def packed(places: Places) -> str:
+def packed(places: UInt16Array) -> str:
     """Write places as base64 of two bytes each, the low one first."""
     return base64.b64encode(places.astype("<u2").tobytes()).decode()
 
 
-def packed_bits(mask: Mask) -> str:
+def packed_bits(mask: BoolArray) -> str:
     """Write a mask as base64 of its bits, the lowest of each byte first."""
     return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode()
 

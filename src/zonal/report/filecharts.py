@@ -11,7 +11,8 @@ from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, 
 from zonal.report.text import query_text
 from zonal.report.wording import plural, share_text
 from zonal.sizes import size_text
-from zonal.ticks import LAST_PLACE, Places
+from zonal.ticks import LAST_PLACE
+from zonal.values.arrays import UInt16Array
 
 MOST_DATA = 2_400_000
 """Characters that rectangles and what queries read of them may take on a page."""
@@ -177,7 +178,7 @@ def _numbers(picture: Picture, axes: Sequence[Axis]) -> Html:
     return table("How wide a file is in the mean, as a part of the axis.", heads, rows)
 
 
-def _width(low: Places, high: Places) -> str:
+def _width(low: UInt16Array, high: UInt16Array) -> str:
     wide = high.astype(np.float64) - low
     return "-" if not (wide >= 0).any() else share_text(float(wide[wide >= 0].mean()) / LAST_PLACE)
 

@@ -11,6 +11,7 @@ from zonal.report.page import NOTHING, Html, element, joined, text
 from zonal.report.text import printable, query_text
 from zonal.report.wording import clipped, plural, share_text
 from zonal.ticks import apart
+from zonal.values.arrays import Float64Array
 
 MOST_RECTANGLES = 2000
 """Rectangles of all drawings together."""
@@ -27,8 +28,6 @@ _LEAST = 1.0
 """Width of a file that holds a single value: it can be seen."""
 # Neither is text; both stand out on a white and on a black page.
 _UNREAD, _READ = "#3f86cf", "#d9730d"
-
-Spans = npt.NDArray[np.float64]
 
 
 def rectangles(picture: Picture) -> Html:
@@ -98,12 +97,12 @@ def _some(count: int, most: int) -> npt.NDArray[np.int64]:
     return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.int64)
 
 
-def _span(drawing: Drawing, column: str, shown: npt.NDArray[np.int64]) -> tuple[Spans, Spans]:
+def _span(drawing: Drawing, column: str, shown: npt.NDArray[np.int64]) -> tuple[Float64Array, Float64Array]:
     low, high = (places[column][shown].astype(np.float64) / _WHOLE * _SIDE for places in (drawing.low, drawing.high))
     return low, high
 
 
-def _one_below_another(count: int) -> tuple[Spans, Spans]:
+def _one_below_another(count: int) -> tuple[Float64Array, Float64Array]:
     """Give files of a single column a line each."""
     edges = np.linspace(_SIDE, 0.0, count + 1)
     return edges[1:], edges[:-1]
@@ -115,7 +114,14 @@ def _reads(question: DrawnQuery | None, number: int, shown: npt.NDArray[np.int64
     return np.asarray(question.reads[number], np.bool_)[shown]
 
 
-def _files(left: Spans, right: Spans, bottom: Spans, top: Spans, which: npt.NDArray[np.bool_], color: str) -> Html:
+def _files(
+    left: Float64Array,
+    right: Float64Array,
+    bottom: Float64Array,
+    top: Float64Array,
+    which: npt.NDArray[np.bool_],
+    color: str,
+) -> Html:
     width, height = np.maximum(right - left, _LEAST), np.maximum(top - bottom, _LEAST)
     x, y = _LEFT + np.minimum(left, _SIDE - width), _AROUND + _SIDE - np.minimum(bottom, _SIDE - height) - height
     drawn = [

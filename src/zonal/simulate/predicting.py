@@ -10,16 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zonal.boxes import Coded, Floats, meets, units_of
+from zonal.boxes import Coded, meets, units_of
 from zonal.cuts import LARGEST, file_cuts
-from zonal.files import Ints
 from zonal.keys import key_words, tie_columns, tie_word
 from zonal.layout import TREE, Layout
 from zonal.order import stable_order
 from zonal.ranks import Ranks
-from zonal.simulate.trial import Shares, Trial
+from zonal.simulate.trial import Trial
 from zonal.tree import tree_of
-from zonal.words import U64
+from zonal.values.arrays import Float32Array, Float64Array, Int64Array, UInt64Array
 
 LEAST_ROWS = 30
 """Sampled rows that a file needs; with fewer, fewer files are simulated, and the law of their number goes on."""
@@ -35,9 +34,9 @@ class Prediction:
     """What each query reads, as a share of the table's bytes."""
 
     files: int
-    shares: Shares
+    shares: Float64Array
     """With whole files skipped."""
-    row_group_shares: Shares
+    row_group_shares: Float64Array
     """With row groups skipped, too."""
     mean: float
     """Over the queries, by weight."""
@@ -52,9 +51,9 @@ class Prediction:
     def of(
         cls,
         files: int,
-        shares: Shares,
-        row_group_shares: Shares,
-        weights: Shares,
+        shares: Float64Array,
+        row_group_shares: Float64Array,
+        weights: Float64Array,
         *,
         extrapolated: bool = False,
         seed: int = 0,
@@ -90,8 +89,8 @@ class _Keys:
     """The sample in the order of a layout's keys, partition by partition."""
 
     layout: Layout
-    order: Ints
-    words: tuple[U64, ...]
+    order: Int64Array
+    words: tuple[UInt64Array, ...]
     """In this order."""
     starts: Mapping[int, tuple[int, int]]
     """Where each partition of the sample begins and ends."""
@@ -114,9 +113,9 @@ class _Keys:
         places = {int(part): (int(a), int(b)) for part, a, b in zip(numbers, firsts, ends, strict=True)}
         return cls(layout, order, tuple(word[order] for word in words), places)
 
-    def cut(self, files: Mapping[int, int]) -> Ints:
+    def cut(self, files: Mapping[int, int]) -> Int64Array:
         """Return where each file begins: cut as a rewrite cuts."""
-        found: list[Ints] = []
+        found: list[Int64Array] = []
         for part, (start, end) in self.starts.items():
             if files.get(part, 1) <= 1:
                 found.append(np.array([start], np.int64))
@@ -125,7 +124,7 @@ class _Keys:
             found.append(start + file_cuts(self.layout, words, files[part]))
         return np.concatenate([np.zeros(0, np.int64), *found])
 
-    def clip(self, starts: Ints, coded: Coded) -> tuple[Floats | None, Floats | None]:
+    def clip(self, starts: Int64Array, coded: Coded) -> tuple[Float32Array | None, Float32Array | None]:
         """Return the limits of each file's box that the cuts of a tree set."""
         if self.layout.kind != TREE or not len(starts):
             return None, None
@@ -134,7 +133,7 @@ class _Keys:
         return tree_of(self.layout).clip(path[starts], path[last], coded.columns, coded.points)
 
 
-def _is_heavy(trial: Trial, layout: Layout, words: Sequence[U64]) -> bool:
+def _is_heavy(trial: Trial, layout: Layout, words: Sequence[UInt64Array]) -> bool:
     """Tell whether one key has more rows than a file: a rewrite then tells its rows apart by other columns.
 
     `words` are sorted.
@@ -148,14 +147,14 @@ def _is_heavy(trial: Trial, layout: Layout, words: Sequence[U64]) -> bool:
     return bool(heaviest * files > LARGEST * rows)
 
 
-def _shares_at(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tuple[Shares, int, bool]:
+def _shares_at(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tuple[Float64Array, int, bool]:
     """Return each query's share with so many files, how many there are, and whether they were too many to simulate."""
     wanted, sampled = sum(files.values()), len(keys.order)
     most = max(sampled // LEAST_ROWS, 1)
     if wanted <= most or all(count == 1 for count in files.values()):
         shares, count = _look(trial, keys, files, seed)
         return shares, count, False
-    tried: list[tuple[int, Shares]] = []
+    tried: list[tuple[int, Float64Array]] = []
     for halvings in range(_SIZES):
         scale = most / wanted / 2**halvings
         fewer = {part: max(1, round(count * scale)) for part, count in files.items()}
@@ -165,7 +164,7 @@ def _shares_at(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -
     return _extrapolated(trial, tried, wanted), wanted, True
 
 
-def _extrapolated(trial: Trial, tried: Sequence[tuple[int, Shares]], files: int) -> Shares:
+def _extrapolated(trial: Trial, tried: Sequence[tuple[int, Float64Array]], files: int) -> Float64Array:
     """Follow share(n) = floor + c·n^-a to a larger number of files; the floor is what a query matches.
 
     Each query has an a of its own: more files don't help one that filters no column of the layout.
@@ -179,7 +178,7 @@ def _extrapolated(trial: Trial, tried: Sequence[tuple[int, Shares]], files: int)
     return np.asarray(floor + (shares - floor) * (files / count) ** slopes, np.float64)
 
 
-def _look(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tuple[Shares, int]:
+def _look(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tuple[Float64Array, int]:
     """Return each query's share of the bytes with these files, corrected for what the sample doesn't show."""
     starts = keys.cut(files)
     if not len(starts):
@@ -190,7 +189,7 @@ def _look(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tup
     limits = keys.clip(starts, trial.coded)
     partition = trial.rows.partition[keys.order[starts]]
 
-    def share(order: Ints, begins: Ints) -> Shares:
+    def share(order: Int64Array, begins: Int64Array) -> Float64Array:
         unseen = 1.0 - len(order) / max(trial.total_rows, len(order))
         units = units_of(trial.coded, order, begins, widen=unseen, clip_low=limits[0], clip_high=limits[1])
         met = meets(units, trial.boxes)
@@ -208,7 +207,7 @@ def _look(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tup
     return np.clip(whole + missing, np.minimum(trial.floor, whole), 1.0), len(starts)
 
 
-def _halves(order: Ints, starts: Ints, sizes: Ints, seed: int) -> list[tuple[Ints, Ints]]:
+def _halves(order: Int64Array, starts: Int64Array, sizes: Int64Array, seed: int) -> list[tuple[Int64Array, Int64Array]]:
     """Deal the rows of each file to two hands, at random; the row of a file that has only one goes to both."""
     file = np.repeat(np.arange(len(starts)), sizes)
     mixed = order[np.lexsort((np.random.default_rng(seed).random(len(order)), file))]

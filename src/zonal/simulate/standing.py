@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zonal.files import Ints, Snapshot
+from zonal.files import Snapshot
 from zonal.predicates.bound import Bound
 from zonal.simulate.predicting import Prediction
-from zonal.simulate.trial import Shares
-from zonal.skipping import Mask
 from zonal.tally import QueryCounter
+from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,11 +20,11 @@ class Standing:
     """With partition values and the files' own bounds."""
     partition_only: Prediction
     """With partition values alone: what a table without order inside of its partitions skips."""
-    in_partition: Mask
+    in_partition: BoolArray
     """A row a partition and a column a query: whether the partition might hold what the query needs."""
 
 
-def standing(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Shares) -> Standing:
+def standing(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Float64Array) -> Standing:
     """Ask every query of the table's files."""
     files, tally = snapshot.files, QueryCounter(snapshot, bounds)
     total = max(int(files.sizes.sum()), 1)
@@ -42,17 +41,17 @@ def standing(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[floa
     )
 
 
-def current(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Shares) -> Prediction:
+def current(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Float64Array) -> Prediction:
     """Return what queries read of the table as it is."""
     return standing(snapshot, bounds, weights).current
 
 
-def partition_only(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Shares) -> Prediction:
+def partition_only(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Float64Array) -> Prediction:
     """Return what queries would read if files were skipped by partition values alone."""
     return standing(snapshot, bounds, weights).partition_only
 
 
-def regressions(before: Prediction, after: Prediction, *, least: float = 0.01, factor: float = 1.15) -> Ints:
+def regressions(before: Prediction, after: Prediction, *, least: float = 0.01, factor: float = 1.15) -> Int64Array:
     """Return the queries that read clearly more than before, those that lose most first.
 
     `least` is a share of the table and `factor` the prediction's error: differences below them tell nothing.

@@ -5,19 +5,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from zonal.boxes import Boxes, Coded, Units, boxes_of, code, literal_columns, meets
 from zonal.columns import find, leaf_type, leaves
-from zonal.files import Ints
 from zonal.layout import Layout
 from zonal.predicates.bound import Bound
 from zonal.ranks import Ranks
-from zonal.skipping import Mask
+from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 from zonal.words import family_of
-
-Shares = npt.NDArray[np.float64]
 
 MAX_COLUMNS = 32
 _FLOOR_ROWS = 16_384
@@ -29,7 +25,7 @@ class SampledRows:
     """Sampled rows, with the partition of each; within a partition all rows count the same."""
 
     data: pa.Table
-    partition: Ints
+    partition: Int64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +35,13 @@ class Trial:
     rows: SampledRows
     coded: Coded
     boxes: Boxes
-    weights: Shares
+    weights: Float64Array
     """Of the queries; their sum is 1."""
     partition_rows: Mapping[int, int]
     """The table's rows in each partition."""
     row_bytes: float
     """Bytes that a row takes in a file."""
-    in_partition: Mask | None = None
+    in_partition: BoolArray | None = None
     """A row a partition (by number) and a column a query: whether partition values let the query need it."""
 
     @property
@@ -64,7 +60,7 @@ class Trial:
         return Ranks.fit(self.rows.data, self.coded.columns)
 
     @cached_property
-    def floor(self) -> Shares:
+    def floor(self) -> Float64Array:
         """The share of the rows that each query matches: no layout lets it read less."""
         count = min(_FLOOR_ROWS, len(self.coded))
         if not count:
@@ -75,15 +71,15 @@ class Trial:
         low, high = np.where(null, np.float32(np.inf), codes), np.where(null, np.float32(-np.inf), codes)
         found = meets(Units(low, high, null, null, np.ones(count, np.int64)), self.boxes)
         weight = self.row_weights[chosen]
-        share: Shares = weight @ found / weight.sum()
+        share: Float64Array = weight @ found / weight.sum()
         return share
 
     @cached_property
-    def row_weights(self) -> Shares:
+    def row_weights(self) -> Float64Array:
         """How many of the table's rows each row of the sample stands for."""
         numbers, place, sampled = np.unique(self.rows.partition, return_inverse=True, return_counts=True)
         rows = np.array([self.partition_rows.get(int(number), 0) for number in numbers], np.float64)
-        weights: Shares = (rows / sampled)[place]
+        weights: Float64Array = (rows / sampled)[place]
         return weights
 
 
@@ -94,7 +90,7 @@ def trial_of(
     *,
     partition_rows: Mapping[int, int],
     row_bytes: float,
-    in_partition: Mask | None = None,
+    in_partition: BoolArray | None = None,
 ) -> Trial:
     """Prepare a sample of the table for candidates.
 
@@ -114,7 +110,7 @@ def trial_of(
     )
 
 
-def filtered_columns(bounds: Sequence[Bound], weights: Sequence[float] | Shares, schema: pa.Schema) -> list[str]:
+def filtered_columns(bounds: Sequence[Bound], weights: Sequence[float] | Float64Array, schema: pa.Schema) -> list[str]:
     """Name the columns of the schema that queries filter and rows can be ordered by, those of the most weight first."""
     known = set(leaves(schema)) | set(schema.names)
     named = [name for name in literal_columns(bounds, [float(weight) for weight in weights]) if name in known]

@@ -27,7 +27,7 @@ from zonal.ranks import Ranks
 from zonal.spark.reservoir import draw, merge, read_parts
 from zonal.spark.session import is_on_this_machine
 from zonal.spark.shipping import carried
-from zonal.words import U64
+from zonal.values.arrays import UInt64Array
 from zonal.worker.archives import forget_archives
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class _Plan:
             signed = [to_signed(word) for word in words[: self.words]]
             yield pa.StructArray.from_arrays([pa.array(part) for part in (pieces, *signed)], ["piece", *self.key_names])
 
-    def _words(self, columns: Sequence[pa.Array]) -> tuple[U64, ...]:
+    def _words(self, columns: Sequence[pa.Array]) -> tuple[UInt64Array, ...]:
         data = pa.table(dict(zip(self.layout.columns, columns, strict=False)))
         words = key_words(data, self.layout, self.ranks)
         if not self.ties:
@@ -199,7 +199,7 @@ def _plan(sample: pa.Table, layout: Layout, files: int) -> _Plan:
     return _Plan(numbered, Ranks.from_json(ranks.to_json()), cuts, keys, ties)
 
 
-def _heaviest(words: Sequence[U64]) -> int:
+def _heaviest(words: Sequence[UInt64Array]) -> int:
     """Count the rows of the most frequent key among sorted ones."""
     if not len(words[0]):
         return 0

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from zonal.rows import take_rows
+from zonal.values.arrays import Float64Array
 from zonal.worker.archives import forget_archives
 
 Batches: TypeAlias = Iterable[pa.RecordBatch]
-Numbers: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +64,7 @@ def reservoir(batches: Batches, most: int, seed: int) -> Part | None:
     random = np.random.default_rng(seed)
     rows, limit, held = 0, 1.0, 0
     tables: list[pa.Table] = []
-    numbers: list[Numbers] = []
+    numbers: list[Float64Array] = []
     for batch in batches:
         drawn = random.random(batch.num_rows)
         kept = np.flatnonzero(drawn < limit)
@@ -96,7 +95,9 @@ def merged_parts(parts: Sequence[Part], most: int) -> Part:
     return Part(total, pa.concat_tables(taken).combine_chunks())
 
 
-def _least(tables: Sequence[pa.Table], numbers: Sequence[Numbers], most: int) -> tuple[list[pa.Table], list[Numbers]]:
+def _least(
+    tables: Sequence[pa.Table], numbers: Sequence[Float64Array], most: int
+) -> tuple[list[pa.Table], list[Float64Array]]:
     joined, drawn = pa.concat_tables(tables), np.concatenate(numbers)
     if len(drawn) > most:
         chosen = np.sort(np.argpartition(drawn, most)[:most])

@@ -9,7 +9,7 @@ import pyarrow.fs
 
 from zonal.compression import CODECS, known_codec
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.files import Commit, Ints, Physical, Snapshot, refuse_impossible
+from zonal.files import Commit, Physical, Snapshot, refuse_impossible
 from zonal.layout import Layout
 from zonal.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.storage import Storage, open_regular
@@ -24,6 +24,7 @@ from zonal.tables.deltaschema import read_schema
 from zonal.tables.deltavalues import constants
 from zonal.tables.hivefolders import hive_folders
 from zonal.tables.table import Sending, recorded_layout, unheard
+from zonal.values.arrays import Int64Array
 
 _CODEC = "delta.parquet.compression.codec"
 # Reader features that change nothing about how the log, the schema and the statistics are read here.
@@ -125,7 +126,7 @@ class DeltaTable:
         self._states[snapshot] = state
         return snapshot
 
-    def scan(self, snapshot: Snapshot, files: Ints, *, columns: Sequence[str] | None = None) -> Scan:
+    def scan(self, snapshot: Snapshot, files: Int64Array, *, columns: Sequence[str] | None = None) -> Scan:
         """Return what workers need to read the rows of these files; see `Rewritable`."""
         state, chosen = self._chosen(snapshot, files)
         known = Columns.of(state.metadata)
@@ -221,7 +222,7 @@ class DeltaTable:
             state = self._states[snapshot] = self._replay(snapshot.version)
         return state
 
-    def _chosen(self, snapshot: Snapshot, files: Ints) -> tuple[State, list[LiveFile]]:
+    def _chosen(self, snapshot: Snapshot, files: Int64Array) -> tuple[State, list[LiveFile]]:
         """Return some of a snapshot's files; by path, as a checkpoint written since may have another order."""
         state = self._state(snapshot)
         paths = snapshot.files.paths.take(pa.array(files)).to_pylist()

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.errors import TableError, quoted
-from zonal.files import UNKNOWN, Files, Ints, LazyBounds
+from zonal.files import UNKNOWN, Files, LazyBounds
 from zonal.tables.deltaadds import Adds
 from zonal.tables.deltaindex import Steps, is_indexed
 from zonal.tables.deltaschema import DeltaLeaf
 from zonal.tables.deltastats import Stats, bounds, counts, several_bounds
 from zonal.tables.deltavalues import partition_bounds
 from zonal.tables.hivefolders import HIVE_NULL
+from zonal.values.arrays import Int64Array
 
 
 def files_of(
@@ -68,8 +69,8 @@ def _array(rows: Sequence[pa.Table], name: str) -> pa.Array:
     return pa.concat_arrays([pa.nulls(0, _KINDS.get(name, pa.string())), *chunks])
 
 
-def _numbers(rows: Sequence[pa.Table], name: str) -> Ints:
-    numbers: Ints = pc.fill_null(_array(rows, name), UNKNOWN).to_numpy(zero_copy_only=False)
+def _numbers(rows: Sequence[pa.Table], name: str) -> Int64Array:
+    numbers: Int64Array = pc.fill_null(_array(rows, name), UNKNOWN).to_numpy(zero_copy_only=False)
     return numbers
 
 
@@ -94,7 +95,9 @@ def _partition_texts(rows: Sequence[pa.Table], leaf: DeltaLeaf) -> pa.Dictionary
     )
 
 
-def _partitions(names: Sequence[str], keys: Sequence[pa.DictionaryArray], count: int) -> tuple[Ints, tuple[str, ...]]:
+def _partitions(
+    names: Sequence[str], keys: Sequence[pa.DictionaryArray], count: int
+) -> tuple[Int64Array, tuple[str, ...]]:
     """Number the combinations of partition values, in the order of their labels."""
     if not names:
         return np.zeros(count, np.int64), ("",)

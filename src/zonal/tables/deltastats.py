@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from zonal.files import UNKNOWN, Bounds, Ints
+from zonal.files import UNKNOWN, Bounds
 from zonal.tables.deltaschema import TIMESTAMP_NTZ, DeltaLeaf, Json, raw_type, wide_type
+from zonal.values.arrays import Int64Array
 
 Numbers = Any
 """A numpy array whose type depends on an argument."""
@@ -51,7 +52,7 @@ class Stats:
 class Counts:
     """What the statistics say of whole files."""
 
-    rows: Ints
+    rows: Int64Array
     wide: np.ndarray[Any, np.dtype[np.bool_]]
     """`tightBounds` is false: counts of nulls include deleted rows."""
 
@@ -102,7 +103,7 @@ def _leaf_bounds(leaf: DeltaLeaf, each: Sequence[tuple[Mapping[str, pa.Array], S
     return Bounds(lower, upper, _nulls(_numpy(counted, pa.int64(), UNKNOWN), totals), nans)
 
 
-def _nulls(nulls: Ints, totals: Counts) -> Ints:
+def _nulls(nulls: Int64Array, totals: Counts) -> Int64Array:
     impossible = (nulls < 0) | ((totals.rows >= 0) & (nulls > totals.rows))
     # "Per-file Statistics": a wide count means something only if it is 0 or all of the file's records.
     useless = totals.wide & (nulls != 0) & (nulls != totals.rows)

@@ -17,7 +17,7 @@ from pyiceberg.table.snapshots import Snapshot as PyIcebergSnapshot
 from pyiceberg.utils.config import Config
 
 from zonal.errors import TableError, quoted, suggestion
-from zonal.files import Commit, Ints, Physical, Snapshot, refuse_impossible
+from zonal.files import Commit, Physical, Snapshot, refuse_impossible
 from zonal.layout import Layout
 from zonal.rewrite import Rewrite, Scan, Writing
 from zonal.storage import refuse_special
@@ -30,6 +30,7 @@ from zonal.tables.icebergmanifests import read_live
 from zonal.tables.icebergscan import global_specs, scan
 from zonal.tables.icebergwriting import storage_of, writing_of
 from zonal.tables.table import Sending, recorded_layout, unheard
+from zonal.values.arrays import Int64Array
 
 EMBEDDED_CATALOG = "zonal"
 """Name of the SQLite catalog in `~/.zonal`, which stands in where PyIceberg has no catalog configured."""
@@ -155,7 +156,7 @@ class IcebergTable:
             entry = known.get(entry.parent_snapshot_id) if entry.parent_snapshot_id is not None else None
         return tuple(reversed(line.values()))
 
-    def scan(self, snapshot: Snapshot, files: Ints, *, columns: Sequence[str] | None = None) -> Scan:
+    def scan(self, snapshot: Snapshot, files: Int64Array, *, columns: Sequence[str] | None = None) -> Scan:
         """Return what workers need to read the rows of these files; see `Rewritable.scan`."""
         read = self._as_read(snapshot)
         manifest_list = read._snapshot.manifest_list if read._snapshot else None

@@ -39,8 +39,9 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from zonal.files import UNKNOWN, Bounds, Ints, LazyBounds
+from zonal.files import UNKNOWN, Bounds, LazyBounds
 from zonal.tables.icebergmanifests import LiveFiles
+from zonal.values.arrays import Int64Array
 
 EXACT = Context(prec=100, traps=[Inexact, InvalidOperation])
 _FLOATS = (FloatType, DoubleType)
@@ -140,7 +141,9 @@ def _stored(values: pa.Array | None, count: int) -> Sequence[bytes | None]:
     return [None] * count if values is None else values.to_pylist()
 
 
-def _bounds(leaf: IcebergLeaf, lower: Sequence[object], upper: Sequence[object], nulls: Ints, nans: Ints) -> Bounds:
+def _bounds(
+    leaf: IcebergLeaf, lower: Sequence[object], upper: Sequence[object], nulls: Int64Array, nans: Int64Array
+) -> Bounds:
     low, high = pa.array(lower, leaf.bound_type), pa.array(upper, leaf.bound_type)
     if not pa.types.is_null(leaf.bound_type):
         crossed = pc.fill_null(pc.greater(low, high), False)

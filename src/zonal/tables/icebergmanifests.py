@@ -20,9 +20,10 @@ import pyarrow as pa
 from pyiceberg.io import FileIO
 
 from zonal.errors import TableError, quoted
-from zonal.files import UNKNOWN, Ints
+from zonal.files import UNKNOWN
 from zonal.storage import refuse_special
 from zonal.tables.icebergavro import records
+from zonal.values.arrays import Int64Array
 
 PartitionKey = tuple[int, Mapping[int, Any]]
 """Id of a partition spec, and the values of its fields by partition field id."""
@@ -58,8 +59,8 @@ class Metrics:
     count: int
     lower: Mapping[int, pa.Array]
     upper: Mapping[int, pa.Array]
-    nulls: Mapping[int, Ints]
-    nans: Mapping[int, Ints]
+    nulls: Mapping[int, Int64Array]
+    nans: Mapping[int, Int64Array]
 
 
 class Delete(NamedTuple):
@@ -82,14 +83,14 @@ class LiveFiles:
     paths: pa.Array
     formats: Mapping[str, int]
     """Files of each format."""
-    sizes: Ints
-    rows: Ints
-    added_by: Ints
-    partition: Ints
+    sizes: Int64Array
+    rows: Int64Array
+    added_by: Int64Array
+    partition: Int64Array
     """Number of each file's key in `keys`."""
     keys: tuple[PartitionKey, ...]
-    delete_files: Ints
-    deleted: Ints
+    delete_files: Int64Array
+    deleted: Int64Array
     metrics: tuple[Metrics, ...]
     encrypted: bool
 
@@ -248,7 +249,7 @@ def _columnar(metrics: Mapping[int, Sequence[Mapping[int, Any]]], columns: set[i
         for column in columns.intersection(chain.from_iterable(maps)):
             yield column, [one.get(column) for one in maps]
 
-    def counts(field: int) -> dict[int, Ints]:
+    def counts(field: int) -> dict[int, Int64Array]:
         known = {column: [UNKNOWN if v is None else v for v in values] for column, values in by_id(field)}
         return {column: np.maximum(np.array(values, np.int64), UNKNOWN) for column, values in known.items()}
 
@@ -264,7 +265,7 @@ def _columnar(metrics: Mapping[int, Sequence[Mapping[int, Any]]], columns: set[i
     )
 
 
-def _ints(values: Iterable[int]) -> Ints:
+def _ints(values: Iterable[int]) -> Int64Array:
     return np.fromiter(values, np.int64)
 
 
@@ -273,8 +274,8 @@ def _ints(values: Iterable[int]) -> Ints:
 
 class _Targets(NamedTuple):
     paths: list[str]
-    sequences: Ints
-    partition: Ints
+    sequences: Int64Array
+    partition: Int64Array
     numbers: Mapping[tuple[object, ...], int]
 
 
@@ -323,7 +324,7 @@ def _by_file(deletes: Iterable[Delete], files: _Targets, applied: _Applied) -> N
         applied.vector[at] |= delete.kind == "vector"
 
 
-def _by_sequence(deletes: Sequence[Delete], members: Ints, files: _Targets, applied: _Applied) -> None:
+def _by_sequence(deletes: Sequence[Delete], members: Int64Array, files: _Targets, applied: _Applied) -> None:
     """Apply equality deletes: to files with a strictly lower sequence number."""
     sequences = np.sort(_ints(delete.sequence for delete in deletes))
     later = len(sequences) - np.searchsorted(sequences, files.sequences[members], side="right")
@@ -331,7 +332,7 @@ def _by_sequence(deletes: Sequence[Delete], members: Ints, files: _Targets, appl
     applied.unknown[members] |= later > 0
 
 
-def _by_path(deletes: Sequence[Delete], members: Ints, files: _Targets, applied: _Applied) -> None:
+def _by_path(deletes: Sequence[Delete], members: Int64Array, files: _Targets, applied: _Applied) -> None:
     """Apply position deletes of a whole partition: to files of the same or a lower sequence number, within paths."""
     if not deletes:
         return

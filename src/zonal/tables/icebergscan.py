@@ -12,7 +12,7 @@ from pyiceberg.transforms import IdentityTransform, VoidTransform
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType, UUIDType
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.files import Ints, Snapshot
+from zonal.files import Snapshot
 from zonal.rewrite import FIELD_ID, EqualityDelete, Reading, Scan, Source, Vector
 from zonal.storage import Storage
 from zonal.tables.icebergbounds import bound_type, fields
@@ -28,6 +28,7 @@ from zonal.tables.icebergentries import (
     same_files,
 )
 from zonal.tables.icebergmanifests import FORMAT, PARTITION
+from zonal.values.arrays import Int64Array
 
 NAME_MAPPING = "schema.name-mapping.default"
 ROW_ID, LAST_UPDATED = "_row_id", "_last_updated_sequence_number"
@@ -40,7 +41,7 @@ def scan(
     schema: Schema,
     contents: Sequence[Contents],
     snapshot: Snapshot,
-    files: Ints,
+    files: Int64Array,
     *,
     columns: Sequence[str] | None,
     storage: Storage,

@@ -10,17 +10,18 @@ import pyarrow.fs
 from zonal.columns import leaves
 from zonal.durability import flush_folder
 from zonal.errors import ColumnError, ConflictError, TableError, quoted, suggestion
-from zonal.files import UNKNOWN, Ints, Snapshot
+from zonal.files import UNKNOWN, Snapshot
 from zonal.layout import Layout
 from zonal.rewrite import Reading, Scan, Source, Writing, Written
 from zonal.storage import Storage
 from zonal.tables.hivefolders import LONGEST_NAME, hive_folders
 from zonal.tables.table import Sending, unheard
+from zonal.values.arrays import Int64Array
 
 LAYOUT_KEY = "zonal.layout"
 
 
-def scan_files(snapshot: Snapshot, files: Ints, storage: Storage, columns: Sequence[str] | None) -> Scan:
+def scan_files(snapshot: Snapshot, files: Int64Array, storage: Storage, columns: Sequence[str] | None) -> Scan:
     """Return how workers read files of a folder: columns by name, those of Hive partitions from the folders' names."""
     names = (
         list(columns) if columns is not None else [n for n in snapshot.schema.names if n not in snapshot.partitioning]

@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from zonal.columns import find, leaf_type, leaves
 from zonal.errors import LayoutError, TableError, quoted, suggestion
-from zonal.files import UNKNOWN, Bounds, Files, Ints, LazyBounds, Physical, Snapshot
+from zonal.files import UNKNOWN, Bounds, Files, LazyBounds, Physical, Snapshot
 from zonal.layout import Layout
 from zonal.parquet import decode
 from zonal.parquet.decode import NOTHING, Range, Scalar, Statistics
@@ -24,6 +24,7 @@ from zonal.storage import Storage, open_regular
 from zonal.tables.hivefolders import HIVE_NULL, is_hidden
 from zonal.tables.managed import refuse_managed
 from zonal.tables.parquetcopy import LAYOUT_KEY, scan_files
+from zonal.values.arrays import Int64Array
 
 THREADS = 16
 """Footers read at once: each is one small request, and most of its time is waiting for the storage."""
@@ -105,7 +106,7 @@ class ParquetTable:
         except (OSError, pa.ArrowException) as error:
             raise TableError(f"It can't be opened: {error}") from error
 
-    def scan(self, snapshot: Snapshot, files: Ints, *, columns: Sequence[str] | None = None) -> Scan:
+    def scan(self, snapshot: Snapshot, files: Int64Array, *, columns: Sequence[str] | None = None) -> Scan:
         """Return how workers read these files: columns by name, those of Hive partitions from the folders' names."""
         return scan_files(snapshot, files, self.storage, columns)
 
@@ -192,7 +193,7 @@ def _files(
     found: Sequence[_Found],
     footers: Sequence[Footer | None],
     *,
-    rows: Ints,
+    rows: Int64Array,
     layout_ids: pa.Array,
     kinds: Mapping[str, pa.DataType],
     partitions: Mapping[str, tuple[pa.DataType, Bounds]],
@@ -292,14 +293,14 @@ def _merge(one: pa.Field, other: pa.Field) -> pa.Field | None:
         return None
 
 
-def _partition_bounds(found: Sequence[_Found], rows: Ints) -> dict[str, tuple[pa.DataType, Bounds]]:
+def _partition_bounds(found: Sequence[_Found], rows: Int64Array) -> dict[str, tuple[pa.DataType, Bounds]]:
     """Return the type of each Hive partition key, by all its values, and what the folders say of each file."""
     given = [dict(file.partition) for file in found]
     keys = dict.fromkeys(key for pairs in given for key in pairs)
     return {key: _key_bounds([pairs.get(key, ()) for pairs in given], rows) for key in keys}
 
 
-def _key_bounds(texts: Sequence[str | tuple[()] | None], rows: Ints) -> tuple[pa.DataType, Bounds]:
+def _key_bounds(texts: Sequence[str | tuple[()] | None], rows: Int64Array) -> tuple[pa.DataType, Bounds]:
     """Read a key's values; an empty tuple is a file outside of such a folder, of which nothing is known."""
     present = [text for text in texts if isinstance(text, str)]
     kind = _hive_type(present)

@@ -6,9 +6,10 @@ from typing import Protocol, TypeGuard
 import pyarrow as pa
 
 from zonal.errors import LayoutError
-from zonal.files import Commit, Ints, Snapshot
+from zonal.files import Commit, Snapshot
 from zonal.layout import Layout
 from zonal.rewrite import Rewrite, Scan, Writing, Written
+from zonal.values.arrays import Int64Array
 
 LAYOUT_PROPERTY = "zonal.layout"
 """Table property with the layout as JSON; in the summary of an Iceberg snapshot, that of the files that it added."""
@@ -59,7 +60,7 @@ class Versioned(Table, Protocol):
 class Readable(Table, Protocol):
     """A table whose rows workers can read."""
 
-    def scan(self, snapshot: Snapshot, files: Ints, *, columns: Sequence[str] | None = None) -> Scan:
+    def scan(self, snapshot: Snapshot, files: Int64Array, *, columns: Sequence[str] | None = None) -> Scan:
         """Return what workers need to read the rows of these files.
 
         By default they are read as a rewrite in place needs them: all that the data files hold, with the columns that

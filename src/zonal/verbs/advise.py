@@ -20,10 +20,11 @@ from zonal.layout import DEFAULT_FILE_BYTES
 from zonal.picture import Picture
 from zonal.simulate.parameters import has_parameters
 from zonal.simulate.standing import standing
-from zonal.simulate.trial import MAX_COLUMNS, Shares
+from zonal.simulate.trial import MAX_COLUMNS
 from zonal.sizes import parse_size
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, is_readable
+from zonal.values.arrays import Float64Array
 from zonal.verbs.drawing import compared
 from zonal.verbs.looking import fit_columns, look_at
 from zonal.verbs.trying import ground_of
@@ -233,7 +234,7 @@ class AdviceRequest:
             return "It has no files."
         return "" if is_readable(self.table) else "Its rows can't be read."
 
-    def _bound(self, workload: Workload, runs: Shares, data: pa.Table | None) -> tuple[BoundQueries, Fit]:
+    def _bound(self, workload: Workload, runs: Float64Array, data: pa.Table | None) -> tuple[BoundQueries, Fit]:
         return bind_queries(workload, runs, self.snapshot.schema, data=data, timezone=self.timezone, seed=self.seed)
 
 

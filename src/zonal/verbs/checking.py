@@ -8,7 +8,7 @@ import pyarrow as pa
 from zonal.choosing import choose, in_commits
 from zonal.columns import leaf_type
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, quoted
-from zonal.files import Ints, Snapshot
+from zonal.files import Snapshot
 from zonal.layout import CURVES, Layout
 from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
@@ -16,6 +16,7 @@ from zonal.ranks import bind
 from zonal.sizes import parse_size
 from zonal.sql.where import parse_where
 from zonal.tables.table import Rewritable, Table, is_rewritable
+from zonal.values.arrays import Int64Array
 from zonal.verbs.rewriting import new_run, refuse_filters
 
 DEFAULT_KIND = "zorder"
@@ -68,7 +69,7 @@ class Job:
                 )
         refuse(snapshot, self.layout)
 
-    def choose(self, snapshot: Snapshot) -> Ints:
+    def choose(self, snapshot: Snapshot) -> Int64Array:
         """Return the files of a snapshot that are to be rewritten; an error where the layout doesn't fit it."""
         self.check(snapshot)
         return choose(snapshot, self.layout, where=self.where, full=self.full)

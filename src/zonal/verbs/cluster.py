@@ -14,13 +14,14 @@ from zonal.compression import asked_codec
 from zonal.depth import depth_of
 from zonal.display import Shown
 from zonal.errors import CommitUnknownError, TableError, ZonalError, quoted
-from zonal.files import Ints, Snapshot
+from zonal.files import Snapshot
 from zonal.history.records import HistoryError
 from zonal.layout import Layout
 from zonal.picture import Picture
 from zonal.rewrite import Property
 from zonal.tables.opening import open_destination, read_snapshot, table_of
 from zonal.tables.table import Destination, Table, is_readable
+from zonal.values.arrays import Int64Array
 from zonal.verbs.checking import Job, chosen_layout, refuse_columns, rewritable, size_of
 from zonal.verbs.copying import plan_copy, run_copy
 from zonal.verbs.drawing import compared
@@ -376,7 +377,7 @@ def _silent(step: Step) -> None:
     """Tell nobody."""
 
 
-def _sized(snapshot: Snapshot, files: Ints, commit: int, commits: int) -> Step:
+def _sized(snapshot: Snapshot, files: Int64Array, commit: int, commits: int) -> Step:
     rows, sizes = snapshot.files.rows[files], snapshot.files.sizes[files]
     return Step("", commit, commits, rows=int(rows[rows > 0].sum()), bytes=int(sizes.sum()))
 

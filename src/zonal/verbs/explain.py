@@ -11,7 +11,7 @@ import pyarrow as pa
 from zonal.columns import find, leaf_type
 from zonal.display import Shown
 from zonal.errors import PredicateError, TableError
-from zonal.files import UNKNOWN, Bounds, Ints, Snapshot
+from zonal.files import UNKNOWN, Bounds, Snapshot
 from zonal.parquet.bloom import bloom_might_contain
 from zonal.parquet.footer import Footer, read_footer, row_group_bounds
 from zonal.parquet.pages import Pages, page_bounds
@@ -19,11 +19,12 @@ from zonal.picture import Picture
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Bound, Ranges, leaves_of
 from zonal.pruning import FileIndex, points_of
-from zonal.skipping import Index, Mask, columns_of
+from zonal.skipping import Index, columns_of
 from zonal.sql.where import parse_query, parse_where
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.parquetfolder import ParquetTable, Progress
 from zonal.tables.table import Table
+from zonal.values.arrays import BoolArray, Int64Array
 from zonal.verbs.drawing import drawn
 
 FOOTERS = 1000
@@ -135,8 +136,8 @@ def prune(table: Table | str, *, where: str, dialect: str | None = None, timezon
 class _Inside:
     """What one file's footer and page indexes say of a predicate."""
 
-    groups: Mask
-    group_bytes: Ints
+    groups: BoolArray
+    group_bytes: Int64Array
     pages: tuple[int, int]
     page_bytes: int
     has_pages: bool
@@ -170,7 +171,7 @@ class _Explained:
             notes=tuple(dict.fromkeys(self.notes)),
         )
 
-    def _levels(self, kept: Ints, inside: Sequence[_Inside | None]) -> list[Level]:
+    def _levels(self, kept: Int64Array, inside: Sequence[_Inside | None]) -> list[Level]:
         files = self.snapshot.files
         total = int(files.sizes.sum())
         in_partitions = self.pruned.in_partitions
@@ -207,7 +208,7 @@ class _Explained:
             total_row_groups=None if inside is None else len(inside.groups),
         )
 
-    def _look_inside(self, kept: Ints, bloom: bool, progress: Progress | None) -> list[_Inside | None]:
+    def _look_inside(self, kept: Int64Array, bloom: bool, progress: Progress | None) -> list[_Inside | None]:
         found: list[_Inside | None] = []
         with ThreadPoolExecutor(_THREADS) as pool:
             for done, one in enumerate(pool.map(lambda row: self._one(int(row), bloom), kept), 1):
@@ -283,7 +284,7 @@ def _pages_kept(pages: Mapping[str, Pages], rows: int, bound: Bound) -> tuple[fl
     return float(sizes[might].sum()) / rows, (kept, sum(len(found.first_rows) for found in pages.values()))
 
 
-def _taken(bounds: Bounds, pages: Ints, sizes: Ints) -> Bounds:
+def _taken(bounds: Bounds, pages: Int64Array, sizes: Int64Array) -> Bounds:
     """Give each cut the statistics of its page; a count of nulls is a whole page's, so only all or none carry over."""
     rows = pa.array(pages)
     page_rows = np.bincount(pages, sizes, minlength=len(bounds.nulls)).astype(np.int64)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from zonal.columns import find, leaf, leaf_type
 from zonal.errors import TableError, ZonalError
-from zonal.files import UNKNOWN, Bounds, Ints, Snapshot
+from zonal.files import UNKNOWN, Bounds, Snapshot
 from zonal.keys import key_words
 from zonal.layout import Layout
 from zonal.parquet.footer import Footer, read_footer, row_group_bounds
@@ -20,9 +20,10 @@ from zonal.ranks import Ranks
 from zonal.rewrite import Scan, Source, Writing
 from zonal.rows import take_rows
 from zonal.sampling import OVERHEAD, look, with_codec
-from zonal.simulate.trial import SampledRows, Shares
-from zonal.skipping import Index, Mask, comparable_values
+from zonal.simulate.trial import SampledRows
+from zonal.skipping import Index, comparable_values
 from zonal.tables.table import Readable, Table, is_rewritable, is_versioned
+from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 from zonal.verbs.rewriting import new_run
 from zonal.words import family_of
 from zonal.worker.datafile import RowGroupSize
@@ -54,7 +55,7 @@ class Looked:
     """Core-seconds that a row takes in a rewrite on Spark."""
 
 
-def look_at(table: Readable, snapshot: Snapshot, columns: Sequence[str], needed: Mask, rows: int) -> Looked:
+def look_at(table: Readable, snapshot: Snapshot, columns: Sequence[str], needed: BoolArray, rows: int) -> Looked:
     """Read some rows of these columns, from files spread over the partitions, above all over those that are `needed`.
 
     `needed` tells for each partition and query whether the query needs it.
@@ -78,8 +79,8 @@ def look_at(table: Readable, snapshot: Snapshot, columns: Sequence[str], needed:
 
 
 def row_group_shares(
-    table: Table, snapshot: Snapshot, columns: Sequence[str], bounds: Sequence[Bound], shares: Shares
-) -> Shares | None:
+    table: Table, snapshot: Snapshot, columns: Sequence[str], bounds: Sequence[Bound], shares: Float64Array
+) -> Float64Array | None:
     """Return what each query reads today if row groups are skipped, too: less than its `shares` of whole files.
 
     The footers of some files tell which part of a kept file's bytes is left; None where none can be read.
@@ -104,7 +105,7 @@ def row_group_shares(
     return np.asarray(shares * ratio, np.float64)
 
 
-def _footers(table: Table, snapshot: Snapshot, files: Ints) -> list[Footer]:
+def _footers(table: Table, snapshot: Snapshot, files: Int64Array) -> list[Footer]:
     """Read the footers that can be read: the others tell nothing here, and the sample names what is wrong with them."""
 
     def read(file: int) -> Footer | None:
@@ -124,7 +125,7 @@ def _group_bounds(footers: Sequence[Footer], snapshot: Snapshot, name: str) -> B
     return Bounds.joined(found)
 
 
-def _evenly(files: Ints, count: int) -> Ints:
+def _evenly(files: Int64Array, count: int) -> Int64Array:
     return files if len(files) <= count else files[(2 * np.arange(count) + 1) * len(files) // (2 * count)]
 
 
@@ -146,7 +147,7 @@ def limits_of(snapshot: Snapshot, columns: Sequence[str]) -> dict[str, tuple[Poi
     return found
 
 
-def spread(snapshot: Snapshot, needed: Mask) -> Ints:
+def spread(snapshot: Snapshot, needed: BoolArray) -> Int64Array:
     """Choose files evenly over the partitions; of many partitions, those that most queries need, and some others."""
     files = snapshot.files
     parts, counts = np.unique(files.partition, return_counts=True)
@@ -174,7 +175,7 @@ def _flat(data: pa.Table, names: Mapping[str, str]) -> pa.Table:
     return pa.table({name: leaf(data, find(data.schema, path)) for name, path in names.items()}).combine_chunks()
 
 
-def _partition_rows(snapshot: Snapshot, looked: Ints, held: Mapping[int, int]) -> dict[int, int]:
+def _partition_rows(snapshot: Snapshot, looked: Int64Array, held: Mapping[int, int]) -> dict[int, int]:
     """Return the rows of all partitions; where the metadata has no count, as many a byte as in the files looked at."""
     files = snapshot.files
     per_byte = sum(held.values()) / max(int(files.sizes[looked].sum()), 1)
@@ -185,7 +186,7 @@ def _partition_rows(snapshot: Snapshot, looked: Ints, held: Mapping[int, int]) -
     return {int(part): int(count) for part, count in zip(parts, counts, strict=True)}
 
 
-def _weigh(table: Readable, snapshot: Snapshot, files: Ints) -> tuple[float | None, float | None]:
+def _weigh(table: Readable, snapshot: Snapshot, files: Int64Array) -> tuple[float | None, float | None]:
     """Return bytes and core-seconds a row of a rewrite, from rows that are read, sorted and written on trial.
 
     None where there are no rows, or none that could be sorted.

@@ -17,8 +17,8 @@ from zonal.errors import TableError, ZonalError, quoted
 from zonal.files import Snapshot
 from zonal.layout import Layout
 from zonal.simulate.parameters import has_parameters
-from zonal.simulate.trial import Shares
 from zonal.tables.table import Table, is_readable
+from zonal.values.arrays import Float64Array
 from zonal.verbs.advise import SAMPLE_ROWS, Progress, check_seed, sampled_columns
 from zonal.verbs.looking import look_at
 from zonal.verbs.trying import ground_of
@@ -116,7 +116,7 @@ class AuditedVersion:
         layout, sizes = self.snapshot.layout, self.snapshot.files.sizes
         return layout.target_file_bytes if layout is not None else max(int(sizes.sum()) // len(sizes), 1)
 
-    def _fresh(self, ground: Ground) -> tuple[Fresh | None, Shares | None]:
+    def _fresh(self, ground: Ground) -> tuple[Fresh | None, Float64Array | None]:
         """Predict what queries would read of the table's own layout, freshly made, or of one by what they filter."""
         layout = self.snapshot.layout
         if layout is not None and (missing := _missing(layout, ground)):

@@ -16,12 +16,13 @@ import pyarrow.fs
 
 from zonal.choosing import still_there
 from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError, quoted
-from zonal.files import Ints, Snapshot
+from zonal.files import Snapshot
 from zonal.layout import Layout
 from zonal.placing import Placement, Sizes
 from zonal.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Written
 from zonal.sampling import plan
 from zonal.tables.table import Rewritable
+from zonal.values.arrays import Int64Array
 from zonal.verbs.proof import check_files, check_rows
 from zonal.worker.splits import Split, plan_splits, refuse_wrong_sizes
 from zonal.worker.writer import WRITES_BLOOM_FILTERS
@@ -68,7 +69,7 @@ class Rewriter:
     run: str
     runner: Runner
     report: Report
-    choose: Callable[[Snapshot], Ints]
+    choose: Callable[[Snapshot], Int64Array]
     """The files of a snapshot that may be rewritten at all; an error where the layout doesn't fit it any more."""
     tell: Callable[[Done], None]
     """Hears of every commit as soon as it is done: what is committed stays, whatever fails later."""
@@ -79,7 +80,7 @@ class Rewriter:
     verify: bool = False
     """Whether the rows that are written are compared with those that were read, and not their number alone."""
 
-    def rewrite(self, snapshot: Snapshot, files: Ints, number: int = 0) -> None:
+    def rewrite(self, snapshot: Snapshot, files: Int64Array, number: int = 0) -> None:
         """Replace these files; parts that other writers changed meanwhile are done again from their version."""
         known = set(snapshot.files.paths.to_pylist())
         mine = set(snapshot.files.paths.take(pa.array(files)).to_pylist())
@@ -98,7 +99,7 @@ class Rewriter:
             "jobs write, or rewrite less at a time with --where or --commit-every."
         )
 
-    def _again(self, snapshot: Snapshot, known: set[str], mine: set[str], lost: Collection[str]) -> Ints:
+    def _again(self, snapshot: Snapshot, known: set[str], mine: set[str], lost: Collection[str]) -> Int64Array:
         """Choose what to do again in the lost partitions: what is left of our files, and what came in their place."""
         paths = snapshot.files.paths.to_pylist()
         parts = snapshot.files.partition
@@ -113,7 +114,7 @@ class Rewriter:
             np.int64,
         )
 
-    def _attempt(self, snapshot: Snapshot, files: Ints, name: str) -> set[str]:
+    def _attempt(self, snapshot: Snapshot, files: Int64Array, name: str) -> set[str]:
         """Rewrite the files once and commit what can be; return the labels of partitions that were not."""
         table = self.table.newest()
         writing = table.writing(snapshot, layout=self.layout, run=name, compression=self.compression)
@@ -150,8 +151,8 @@ def new_run() -> str:
 class Expected:
     """The new files as the sample lets expect them: the partition and the bytes of each."""
 
-    partition: Ints
-    bytes: Ints
+    partition: Int64Array
+    bytes: Int64Array
 
     @classmethod
     def of(cls, placement: Placement, sizes: Sizes) -> "Expected":

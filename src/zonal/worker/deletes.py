@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zonal.errors import TableError, quoted
-from zonal.files import Ints
 from zonal.rewrite import FIELD_ID, Reading, Source, Vector
 from zonal.storage import Storage, local_path, open_regular
+from zonal.values.arrays import Int64Array
 from zonal.worker import roaring
 from zonal.worker.cache import Cache
 from zonal.worker.datafile import DataFile, open_parquet
@@ -32,7 +32,7 @@ _COLUMNS = pa.schema(
     ]
 )
 
-_ByPath = Mapping[str, Ints]
+_ByPath = Mapping[str, Int64Array]
 
 
 class PositionDeletes:
@@ -40,16 +40,16 @@ class PositionDeletes:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._of_sources: Cache[object, Ints] = Cache(_CACHED_BYTES, lambda found: found.nbytes + 1000)
+        self._of_sources: Cache[object, Int64Array] = Cache(_CACHED_BYTES, lambda found: found.nbytes + 1000)
         self._in_files: Cache[tuple[str, int], _ByPath] = Cache(_CACHED_BYTES, _weight)
         self._bounds: Cache[str, list[tuple[bytes, bytes] | None]] = Cache(10_000, lambda bounds: len(bounds) + 1)
 
-    def of(self, source: Source, rows: int) -> Ints:
+    def of(self, source: Source, rows: int) -> Int64Array:
         """Return the deleted positions of a file of so many rows, ascending; equality deletes are not among them."""
         key = (source.path, source.vector, source.position_deletes)
         return self._of_sources.get(key, lambda: self._find(source, rows))
 
-    def _find(self, source: Source, rows: int) -> Ints:
+    def _find(self, source: Source, rows: int) -> Int64Array:
         found = []
         if source.vector is not None:
             with naming(source.vector.location or source.path):
@@ -61,7 +61,7 @@ class PositionDeletes:
         ]
         return found[0] if len(found) == 1 else np.unique(np.concatenate([np.empty(0, np.int64), *found]))
 
-    def _from_file(self, location: str, path: str) -> Ints:
+    def _from_file(self, location: str, path: str) -> Int64Array:
         bounds = self._bounds.get(location, lambda: self._read_bounds(location))
         groups = [number for number, known in enumerate(bounds) if known is None or _might_hold(known, path)]
         parts = [
@@ -82,7 +82,7 @@ class PositionDeletes:
             return _grouped(data)
 
 
-def read_vector(vector: Vector, storage: Storage, rows: int) -> Ints:
+def read_vector(vector: Vector, storage: Storage, rows: int) -> Int64Array:
     """Return the positions in a deletion vector of a file of so many rows, ascending."""
     if not 0 <= vector.rows <= rows:
         raise FileError(f"its deletion vector has {vector.rows:,} positions for a file of {rows:,} rows")
@@ -122,7 +122,7 @@ def _framed(vector: Vector, storage: Storage) -> bytes:
     return bytes(data)
 
 
-def _within(positions: Ints, rows: int, path: str, deletes: str) -> Ints:
+def _within(positions: Int64Array, rows: int, path: str, deletes: str) -> Int64Array:
     """Refuse deletes of rows that the file doesn't have: they were made for another file than this one is now."""
     if len(positions) and (positions[0] < 0 or positions[-1] >= rows):
         wrong = positions[0] if positions[0] < 0 else positions[-1]
@@ -167,7 +167,7 @@ def _grouped(data: pa.Table) -> _ByPath:
     codes, positions = paths.indices.to_numpy(), data.column(1).to_numpy()
     order = np.argsort(codes, kind="stable")
     borders = np.searchsorted(codes[order], np.arange(len(paths.dictionary) + 1))
-    by_path: dict[str, Ints] = {}
+    by_path: dict[str, Int64Array] = {}
     for number, path in enumerate(paths.dictionary.to_pylist()):
         name, own = plain_path(path), positions[order[borders[number] : borders[number + 1]]]
         by_path[name] = np.concatenate([by_path[name], own]) if name in by_path else own

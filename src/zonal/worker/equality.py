@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
 from zonal.columns import leaf
 from zonal.errors import TableError, quoted
-from zonal.files import Ints
 from zonal.rewrite import EqualityDelete, Reading, Source
 from zonal.storage import Storage
+from zonal.values.arrays import BoolArray, Int64Array
 from zonal.worker.cache import Cache
 from zonal.worker.datafile import open_parquet
 from zonal.worker.nulls import empty
@@ -22,8 +21,6 @@ from zonal.worker.problem import FileError
 from zonal.worker.projection import field_id, project
 
 _CACHED_BYTES = 64 << 20
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +33,7 @@ class _Keys:
 
     values: tuple[pa.Array, ...]
     """Distinct values of each column, among them null."""
-    pairs: tuple[Ints, ...]
+    pairs: tuple[Int64Array, ...]
     """Distinct numbers of the deleted keys up to each column from the second on, ascending."""
 
     @property
@@ -59,12 +56,12 @@ class EqualityDeletes:
             self._check(delete)
         return [field.name for field in self._reading.schema if _paths([field], ids)]
 
-    def deleted(self, source: Source, data: pa.Table) -> Mask | None:
+    def deleted(self, source: Source, data: pa.Table) -> BoolArray | None:
         """Tell of each row whether it is deleted; None where no row can be."""
         together: dict[tuple[int, ...], list[str]] = {}
         for delete in source.equality_deletes:
             together.setdefault(tuple(sorted(set(delete.field_ids))), []).append(delete.location)
-        gone: Mask | None = None
+        gone: BoolArray | None = None
         for ids, locations in together.items():
             # Streaming writers leave thousands of small delete files: one look-up serves them all.
             keys = self._keys.get((ids, tuple(locations)), partial(self._read, ids, locations))
@@ -162,7 +159,7 @@ def _numbered(columns: Sequence[pa.ChunkedArray]) -> _Keys:
     return _Keys(tuple(values), tuple(pairs))
 
 
-def _found(keys: _Keys, columns: Sequence[pa.ChunkedArray]) -> Mask:
+def _found(keys: _Keys, columns: Sequence[pa.ChunkedArray]) -> BoolArray:
     """Tell of each row whether its key is one of the deleted."""
     code = _codes(columns[0], keys.values[0])
     for column, distinct, known in zip(columns[1:], keys.values[1:], keys.pairs, strict=True):
@@ -175,7 +172,7 @@ def _found(keys: _Keys, columns: Sequence[pa.ChunkedArray]) -> Mask:
     return code >= 0
 
 
-def _codes(column: pa.ChunkedArray, distinct: pa.Array) -> Ints:
+def _codes(column: pa.ChunkedArray, distinct: pa.Array) -> Int64Array:
     """Return the number of each value, or -1; a null is looked up like a value."""
     numbers = pc.index_in(column, value_set=distinct).fill_null(-1)
     return np.asarray(numbers, np.int64)

@@ -12,11 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from zonal.files import Ints
 from zonal.order import stable_order
-from zonal.placing import Pieces
 from zonal.rows import take_rows
-from zonal.words import U64
+from zonal.values.arrays import Int32Array, Int64Array, UInt64Array
 from zonal.worker.leaves import Odd, odd_leaves
 from zonal.worker.numbered import numbers_field, numbers_of, restored, values_of, values_schema
 
@@ -58,7 +56,9 @@ class Form:
         return values_schema(self.schema, self.few_valued)
 
 
-def encode(numbered: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_piece: Ints, form: Form) -> pa.RecordBatch:
+def encode(
+    numbered: pa.Table, words: Sequence[UInt64Array], pieces: Int32Array, task_of_piece: Int64Array, form: Form
+) -> pa.RecordBatch:
     """Return a record a piece, in order of their numbers; the rows in a payload are in key order.
 
     Columns of few values come as dictionaries, from `with_numbers`.
@@ -90,7 +90,7 @@ def encode(numbered: pa.Table, words: Sequence[U64], pieces: Pieces, task_of_pie
     return _records(sink.getvalue(), places, task_of_piece)
 
 
-def _records(buffer: pa.Buffer, places: Sequence[_Place], task_of_piece: Ints) -> pa.RecordBatch:
+def _records(buffer: pa.Buffer, places: Sequence[_Place], task_of_piece: Int64Array) -> pa.RecordBatch:
     """Cut the stream into its messages without copying: they lie one behind the other."""
     offsets = np.array([*(place.start for place in places), places[-1].end], np.int32)
     pieces = np.array([place.piece for place in places], np.int32)
@@ -99,7 +99,9 @@ def _records(buffer: pa.Buffer, places: Sequence[_Place], task_of_piece: Ints) -
     return records(task_of_piece[pieces], pieces, [place.rows for place in places], payloads, odd)
 
 
-def records(tasks: Ints, pieces: Pieces, rows: Sequence[int], payloads: pa.Array, odd: Sequence[Odd]) -> pa.RecordBatch:
+def records(
+    tasks: Int64Array, pieces: Int32Array, rows: Sequence[int], payloads: pa.Array, odd: Sequence[Odd]
+) -> pa.RecordBatch:
     """Join columns to what travels."""
     columns = [pa.array(tasks, pa.int32()), pa.array(pieces, pa.int32()), pa.array(rows, pa.int32()), payloads]
     columns += [
@@ -109,11 +111,11 @@ def records(tasks: Ints, pieces: Pieces, rows: Sequence[int], payloads: pa.Array
     return pa.RecordBatch.from_arrays(columns, names=["task", "piece", "rows", "payload", "nans", "zeros"])
 
 
-def decode(payloads: Sequence[pa.Buffer], form: Form) -> tuple[list[U64], pa.Table]:
+def decode(payloads: Sequence[pa.Buffer], form: Form) -> tuple[list[UInt64Array], pa.Table]:
     """Return the key words and the rows of one piece; columns of few values are dictionaries."""
     whole = pa.Table.from_batches([_rows(pa.BufferReader(payload), form) for payload in payloads])
     whole = whole.unify_dictionaries()
-    keys: list[U64] = [whole.column(number).to_numpy() for number in range(form.words)]
+    keys: list[UInt64Array] = [whole.column(number).to_numpy() for number in range(form.words)]
     return keys, whole.select(range(form.words, len(form.rows)))
 
 

@@ -10,14 +10,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zonal.errors import TableError, quoted, suggestion
-from zonal.files import UNKNOWN, Ints
+from zonal.files import UNKNOWN
 from zonal.rewrite import Reading, Source
 from zonal.rows import take_rows
 from zonal.storage import Storage
+from zonal.values.arrays import BoolArray, Int64Array
 from zonal.worker.cache import Cache
 from zonal.worker.datafile import DataFile, RowGroupSize, open_parquet
 from zonal.worker.deletes import PositionDeletes
-from zonal.worker.equality import EqualityDeletes, Mask
+from zonal.worker.equality import EqualityDeletes
 from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError
 from zonal.worker.projection import ArrowFileSchema, Projection, filling, project
@@ -34,7 +35,7 @@ class LiveRows:
 
     data: pa.Table
     """In the reading schema, or those of its columns that were asked for."""
-    positions: Ints
+    positions: Int64Array
     """Position of each live row in its file."""
     read: int
     """Rows read, deleted ones included."""
@@ -83,7 +84,7 @@ class Reader:
                 # No name for the data here: it would keep one row group in memory while the next is read.
                 yield self._finished(source, self._raw(source, file, number, needed, live), names, live, starts[number])
 
-    def _finished(self, source: Source, data: pa.Table, names: Sequence[str], live: Mask, start: int) -> LiveRows:
+    def _finished(self, source: Source, data: pa.Table, names: Sequence[str], live: BoolArray, start: int) -> LiveRows:
         """Leave out deleted rows and columns that only deletes needed; fill in what the metadata tells of rows."""
         if source.equality_deletes and data.num_rows:
             gone = self._equality.deleted(source, data)
@@ -96,7 +97,7 @@ class Reader:
         tracked = [self._tracked(source, kept.column(i), field, positions) for i, field in enumerate(schema)]
         return LiveRows(pa.Table.from_arrays(tracked, schema=schema), positions, len(live))
 
-    def _raw(self, source: Source, file: DataFile, number: int, names: Sequence[str], live: Mask) -> pa.Table:
+    def _raw(self, source: Source, file: DataFile, number: int, names: Sequence[str], live: BoolArray) -> pa.Table:
         """Return these columns of all rows of a row group, deleted ones too; no rows where none is live."""
         if not live.any():
             return empty(self._wanted(names))
@@ -126,7 +127,9 @@ class Reader:
         fields = [self._reading.schema.field(name) for name in names]
         return pa.schema([field.with_nullable(True) if field.name in tracking else field for field in fields])
 
-    def _tracked(self, source: Source, column: pa.ChunkedArray, field: pa.Field, positions: Ints) -> pa.ChunkedArray:
+    def _tracked(
+        self, source: Source, column: pa.ChunkedArray, field: pa.Field, positions: Int64Array
+    ) -> pa.ChunkedArray:
         """Fill in ids and versions of rows for which the file has none."""
         if not column.null_count or field.name not in (self._reading.row_id, self._reading.row_version):
             return column
@@ -158,7 +161,7 @@ class Reader:
             yield file
 
 
-def _live_rows(data: pa.Table, live: Mask) -> pa.Table:
+def _live_rows(data: pa.Table, live: BoolArray) -> pa.Table:
     if not data.num_columns:
         return data
     try:

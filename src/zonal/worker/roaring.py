@@ -6,12 +6,10 @@ it is used, and nothing is expanded before the number of positions is known to b
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from zonal.files import Ints
+from zonal.values.arrays import Int64Array, UInt16Array
 from zonal.worker.problem import FileError
 
 _WITH_RUNS, _WITHOUT_RUNS = 12347, 12346
@@ -21,8 +19,6 @@ _LARGEST_ARRAY = 4096
 _BITMAP_BYTES = 8192
 _LARGEST_KEY = 2**31 - 1
 """Java's implementation takes the key as a signed number; with it every position fits 63 bits."""
-
-_Shorts: TypeAlias = npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +31,7 @@ class _Container:
     data: bytes
 
 
-def positions(data: bytes, *, count: int) -> Ints:
+def positions(data: bytes, *, count: int) -> Int64Array:
     """Return the positions of a bitmap, ascending; a `FileError` if it is damaged or hasn't `count` of them.
 
     >>> positions(bytes(8), count=0)
@@ -70,7 +66,7 @@ class _Bytes:
     def number(self, size: int) -> int:
         return int.from_bytes(self.take(size), "little")
 
-    def shorts(self, count: int) -> _Shorts:
+    def shorts(self, count: int) -> UInt16Array:
         return np.frombuffer(self.take(2 * count), "<u2")
 
     @property
@@ -128,7 +124,7 @@ def _container(source: _Bytes, base: int, count: int, run: bool) -> _Container:
     return _Container(base, count, "bits", source.take(_BITMAP_BYTES))
 
 
-def _decoded(container: _Container) -> Ints:
+def _decoded(container: _Container) -> Int64Array:
     """Return the lowest 16 bits of each position; their number is the container's count."""
     if container.kind == "bits":
         bits = np.unpackbits(np.frombuffer(container.data, np.uint8), bitorder="little")

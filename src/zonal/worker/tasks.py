@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.checksums import MODULUS, row_checksum
-from zonal.placing import Pieces, Placement
+from zonal.placing import Placement
 from zonal.rewrite import Reading, ReadTally, Writing
 from zonal.storage import Storage
-from zonal.words import U64
+from zonal.values.arrays import Int32Array, UInt64Array
 from zonal.worker import results
 from zonal.worker.archives import forget_archives
 from zonal.worker.leaves import Odd
@@ -60,8 +60,8 @@ def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
 class _Placed:
     partition: int
     data: pa.Table
-    words: tuple[U64, ...]
-    pieces: Pieces
+    words: tuple[UInt64Array, ...]
+    pieces: Int32Array
 
 
 class _Chunk:

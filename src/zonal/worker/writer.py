@@ -22,7 +22,7 @@ from zonal.layout import Layout
 from zonal.order import stable_order
 from zonal.rewrite import Writing, Written
 from zonal.rows import take_rows
-from zonal.words import U64
+from zonal.values.arrays import UInt64Array
 from zonal.worker.leaves import Odd
 from zonal.worker.metrics import FileMetrics, refuse_hidden_nans
 from zonal.worker.problem import naming
@@ -46,7 +46,7 @@ class RowGroups:
             yield self.data.slice(start, end - start)
 
 
-def sort_piece(words: Sequence[U64], data: pa.Table, layout: Layout) -> RowGroups:
+def sort_piece(words: Sequence[UInt64Array], data: pa.Table, layout: Layout) -> RowGroups:
     """Sort rows by their key, or by their exact values where the layout is linear, and cut them at cells."""
     linear = layout.kind == "linear"
     order = stable_order(exact_words(data, layout.columns) if linear else words)

@@ -1,0 +1,1 @@
+"""Values of columns: their names, types, sizes and order."""
