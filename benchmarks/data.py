@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zonal.batch import SAMPLE_ROWS
-from zonal.rows import take_rows
 from zonal.values.arrays import UInt32Array
+from zonal.values.selection import take_rows
 
 TEXT_BYTES = 20
 PREFIX = b"https://www."

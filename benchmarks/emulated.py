@@ -14,7 +14,7 @@ import pyarrow as pa
 from zonal.boxes import Boxes, Coded, meets, units_of
 from zonal.curves import encode
 from zonal.values.arrays import Int64Array, UInt64Array
-from zonal.words import decoded_array, family_of, validity, words_of
+from zonal.values.words import decoded_array, family_of, validity, words_of
 
 RANGES, RANGE_BITS = 1000, 10
 MOST_COLUMNS = 4

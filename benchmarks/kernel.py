@@ -29,8 +29,8 @@ from zonal.cuts import cell_cuts, cuts_within
 from zonal.layout import Layout
 from zonal.order import stable_order
 from zonal.ranks import MAX_KNOTS, ColumnRanks, Ranks
-from zonal.rows import take_rows
 from zonal.values.arrays import Int64Array, UInt32Array, UInt64Array
+from zonal.values.selection import take_rows
 
 ROWS = 10_000_000
 BITS = 16

@@ -25,7 +25,7 @@ from benchmarks.rewriters.inputs import Input
 from benchmarks.rewriters.job import Job
 from benchmarks.rewriters.judge import Judged, Query, judge, queries
 from benchmarks.rewriters.peers import ZONAL, Peer, chosen
-from zonal.sizes import parse_size
+from zonal.values.sizes import parse_size
 
 TARGET = "4.6MB"
 TIMEOUT = 3600.0

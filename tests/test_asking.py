@@ -12,7 +12,7 @@ import pytest
 from zonal.errors import PredicateError
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Some
-from zonal.predicates.tree import And, Column, Compare, Constant, In, Or, Parameter, Predicate, Unknown, leaves
+from zonal.predicates.expressions import And, Column, Compare, Constant, In, Or, Parameter, Predicate, Unknown, leaves
 from zonal.sql.asking import TableRead, ask, guess_dialect
 from zonal.sql.where import parse_where
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
-from zonal.predicates.tree import And, Call, Column, Constant, In, IsNull, Or, Predicate, StartsWith, Unknown
+from zonal.predicates.expressions import And, Call, Column, Constant, In, IsNull, Or, Predicate, StartsWith, Unknown
 from zonal.sql.asking import ask
 
 COLUMNS = ("id", "a", "b", "s")

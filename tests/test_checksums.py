@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from arrow_values import VALUES, arrays, build
 from cluster_tables import Delta, home, parts_of, telemetry
-from zonal.checksums import MODULUS, row_checksum
 from zonal.errors import ZonalError
-from zonal.rows import take_rows
+from zonal.values.checksum import MODULUS, row_checksum
+from zonal.values.selection import take_rows
 from zonal.worker import tasks
 
 NESTED = {

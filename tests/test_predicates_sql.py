@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from judge import PLAIN_DUCKDB
 from zonal.errors import PredicateError
-from zonal.predicates.tree import (
+from zonal.predicates.expressions import (
     And,
     Call,
     Column,

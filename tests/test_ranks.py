@@ -277,7 +277,7 @@ def test_knots_out_of_order_are_refused():
     one, other = fit([1, 2, 3]), fit([9, 8, 7])
     stored = one.to_dict() | {"words": [ColumnRanks.to_dict(other)["words"][0]]}
     assert ColumnRanks.from_dict(stored).rows == 3, "larger knots are knots too"
-    from zonal.packing import pack
+    from zonal.values.packed import pack
 
     stored["words"] = [pack(np.array([3, 2, 1], np.uint64))]
     with pytest.raises(RanksError, match="knots are not in order"):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from zonal.rows import take_rows
+from zonal.values.selection import take_rows
 
 VIEW = pa.string_view()
 LONG = "longer than the twelve bytes that a view holds itself"

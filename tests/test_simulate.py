@@ -12,7 +12,7 @@ from zonal.growing import grow
 from zonal.layout import Layout
 from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.predicates.bind import bind
-from zonal.predicates.tree import And, Call, Column, Compare, In, Or, Parameter, Unknown
+from zonal.predicates.expressions import And, Call, Column, Compare, In, Or, Parameter, Unknown
 from zonal.pruning import FileIndex
 from zonal.ranks import Ranks
 from zonal.sampling import look

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zonal.errors import ZonalError
-from zonal.sizes import format_size, parse_size
+from zonal.values.sizes import format_size, parse_size
 
 
 @given(st.integers(1, 2**62))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from zonal.errors import PredicateError
 from zonal.files import UNKNOWN, Bounds
 from zonal.predicates.bind import bind
-from zonal.predicates.tree import And, Call, Column, Compare, Constant, In, IsNull, Or, StartsWith, Unknown
+from zonal.predicates.expressions import And, Call, Column, Compare, Constant, In, IsNull, Or, StartsWith, Unknown
 from zonal.skipping import Index
 
 UTC = dt.timezone.utc

@@ -17,10 +17,10 @@ from zonal.errors import LayoutError
 from zonal.keys import key_words
 from zonal.layout import Layout
 from zonal.order import stable_order
-from zonal.packing import pack
 from zonal.ranks import Ranks
 from zonal.tree import LEAF, MAX_DEPTH, NULLS, Tree, tree_of
-from zonal.words import family_of
+from zonal.values.packed import pack
+from zonal.values.words import family_of
 
 
 def nested(cut, left=LEAF, right=LEAF):

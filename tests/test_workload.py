@@ -13,8 +13,20 @@ from hypothesis import strategies as st
 from sqlglot.dialects.dialect import Dialect, Dialects
 
 from zonal.errors import PredicateError
-from zonal.predicates.text import describe
-from zonal.predicates.tree import And, Call, Column, Compare, Constant, In, IsNull, Or, Parameter, StartsWith, Unknown
+from zonal.predicates.expressions import (
+    And,
+    Call,
+    Column,
+    Compare,
+    Constant,
+    In,
+    IsNull,
+    Or,
+    Parameter,
+    StartsWith,
+    Unknown,
+)
+from zonal.predicates.wording import describe
 from zonal.workload.query import LogError, Workload, is_usable, signature
 from zonal.workload.reading import read_workload
 from zonal.workload.statements import BACKSLASH, split_statements

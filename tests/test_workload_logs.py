@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zonal.predicates.text import describe
-from zonal.predicates.tree import Column, Compare, Constant, In, IsNull, Or, StartsWith, Unknown
+from zonal.predicates.expressions import Column, Compare, Constant, In, IsNull, Or, StartsWith, Unknown
+from zonal.predicates.wording import describe
 from zonal.workload.icebergfilters import read_iceberg
 from zonal.workload.pushedfilters import read_partition_filters, read_pushed
 from zonal.workload.query import LogError

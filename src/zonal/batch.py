@@ -15,8 +15,8 @@ from zonal.keys import exact_words, key_words, tie_columns, tie_word
 from zonal.layout import CURVES, Layout
 from zonal.order import stable_order
 from zonal.ranks import Ranks, bind
-from zonal.rows import take_rows
 from zonal.values.arrays import Int64Array, UInt64Array
+from zonal.values.selection import take_rows
 
 Arrow = TypeVar("Arrow", bound=pa.RecordBatch | pa.Table)
 

@@ -10,8 +10,8 @@ from zonal.files import Snapshot
 from zonal.layout import Layout
 from zonal.predicates.bound import Bound
 from zonal.pruning import FileIndex
-from zonal.sizes import format_size
 from zonal.values.arrays import Int64Array
+from zonal.values.sizes import format_size
 
 
 def choose(

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal import curves
-from zonal.columns import find, leaf, leaf_type, leaves
 from zonal.layout import TREE, Layout
 from zonal.ranks import Ranks, bind
 from zonal.tree import tree_of
 from zonal.values.arrays import UInt64Array
-from zonal.words import decoded_array, family_of, validity, words_in, words_of
+from zonal.values.columns import find, leaf, leaf_type, leaves
+from zonal.values.words import decoded_array, family_of, validity, words_in, words_of
 
 ArrowData: TypeAlias = "pa.RecordBatch | pa.Table"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from zonal.errors import LayoutError, ZonalError, quoted, suggestion
-from zonal.sizes import format_size, parse_size
+from zonal.values.sizes import format_size, parse_size
 
 Curve = Literal["zorder", "hilbert", "linear"]
 CURVES: tuple[str, ...] = get_args(Curve)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zonal.values.arrays import IntpArray, UInt32Array, UInt64Array
-from zonal.words import Words
+from zonal.values.words import Words
 
 _GRID_BITS = 15
 """The root's look-up grid has 2^15 cells of two bytes, small enough for the caches of every processor."""

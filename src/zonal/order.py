@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from zonal.values.arrays import Int64Array, UInt64Array
-from zonal.words import BLOCK_ROWS
+from zonal.values.words import BLOCK_ROWS
 
 
 def stable_order(words: Sequence[UInt64Array]) -> Int64Array:

@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal.columns import find, leaf_type
 from zonal.depth import Depth, depth_of
 from zonal.errors import ColumnError
 from zonal.files import Bounds, LazyBounds, Snapshot
 from zonal.predicates.bound import All, Bound, Interval, Point, Ranges, Some, intersection, union
-from zonal.predicates.folding import fold
+from zonal.predicates.fold import fold
 from zonal.pruning import FileIndex
 from zonal.skipping import ColumnIndex
 from zonal.ticks import LAST_PLACE, AxisKind, axis_kind, ticks_of
 from zonal.values.arrays import AnyArray, BoolArray, Float64Array, Int64Array, UInt16Array
-from zonal.words import family_of
+from zonal.values.columns import find, leaf_type
+from zonal.values.words import family_of
 
 MOST_FILES = 10_000
 """Files that are drawn of one version; of more, some that stand for all."""

@@ -7,11 +7,11 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from zonal.columns import find, leaf_type
 from zonal.files import UNKNOWN, Bounds, Buckets, Snapshot
 from zonal.predicates.bound import Bound, Point, Ranges, conjuncts
 from zonal.skipping import Index, Skipped
 from zonal.values.arrays import BoolArray, Int64Array
+from zonal.values.columns import find, leaf_type
 
 MAX_POINTS = 1000
 """More values than this are not hashed one by one."""

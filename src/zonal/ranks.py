@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal.columns import find, leaf, leaf_type
 from zonal.errors import ColumnError, RanksError, quoted
 from zonal.lookup import Knots, Lookup
-from zonal.packing import pack, unpack
 from zonal.values.arrays import UInt32Array, UInt64Array
-from zonal.words import blocks, comparable, decoded_array, family_of, plain_array, validity, words_in, words_of
+from zonal.values.columns import find, leaf, leaf_type
+from zonal.values.packed import pack, unpack
+from zonal.values.words import blocks, comparable, decoded_array, family_of, plain_array, validity, words_in, words_of
 
 MAX_KNOTS = 4096
 _MAX_WORDS = 128

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.batch import SAMPLE_ROWS
-from zonal.columns import find
 from zonal.compression import usual_codec
 from zonal.files import UNKNOWN
 from zonal.keys import key_words, tie_columns
@@ -19,8 +18,9 @@ from zonal.layout import Layout
 from zonal.placing import Placement, Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.ranks import Ranks
 from zonal.rewrite import Scan, Source, Writing
-from zonal.rows import take_rows
 from zonal.values.arrays import Int64Array
+from zonal.values.columns import find
+from zonal.values.selection import take_rows
 from zonal.worker.datafile import RowGroupSize
 from zonal.worker.numbered import few_valued
 from zonal.worker.reader import Reader

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from zonal.files import UNKNOWN, Bounds
 from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some, conjuncts, leaves_of
-from zonal.predicates.folding import fold
+from zonal.predicates.fold import fold
 from zonal.values.arrays import BoolArray, Int64Array, UInt64Array
-from zonal.words import decoded_array, family_of, words_of
+from zonal.values.words import decoded_array, family_of, words_of
 
 _Kind = TypeVar("_Kind", bound=np.generic)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.values.arrays import AnyArray, UInt16Array
-from zonal.words import plain_type
+from zonal.values.words import plain_type
 
 LAST_PLACE = 65_535
 

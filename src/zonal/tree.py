@@ -18,14 +18,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.columns import find, leaf
 from zonal.errors import LayoutError, quoted
 from zonal.layout import MAX_TREE_TEXT, TREE, Layout
 from zonal.lookup import Grid
-from zonal.packing import pack, unpack
 from zonal.predicates.bound import Point
 from zonal.values.arrays import Float32Array, Int16Array, Int64Array, UInt64Array
-from zonal.words import ByteWords, Words, blocks, comparable, family_of, plain_array, validity, words_in, words_of
+from zonal.values.columns import find, leaf
+from zonal.values.packed import pack, unpack
+from zonal.values.words import (
+    ByteWords,
+    Words,
+    blocks,
+    comparable,
+    family_of,
+    plain_array,
+    validity,
+    words_in,
+    words_of,
+)
 
 MAX_NODES = 16_383
 MAX_DEPTH = 56

@@ -9,7 +9,7 @@ import pyarrow as pa
 from zonal.errors import PredicateError
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Anything, Bound, Nulls, Ranges, leaves_of
-from zonal.predicates.text import describe
+from zonal.predicates.wording import describe
 from zonal.simulate.parameters import draw_parameters, has_parameters
 from zonal.skipping import columns_of
 from zonal.values.arrays import Float64Array, Int64Array

@@ -8,10 +8,10 @@ import pyarrow as pa
 from zonal.advising.advice import Bloom, Filtered
 from zonal.advising.asked import filters_of, is_equality
 from zonal.advising.ground import Ground
-from zonal.columns import find, leaf_type
 from zonal.errors import quoted
 from zonal.layout import TREE, Layout
 from zonal.simulate.predicting import Prediction
+from zonal.values.columns import find, leaf_type
 
 LEAST_DISTINCT = 1000
 LEAST_WEIGHT = 0.01

@@ -12,7 +12,7 @@ from zonal.advising.merging import merged
 from zonal.advising.partitioning import best_partitioning
 from zonal.files import Snapshot
 from zonal.layout import Layout
-from zonal.predicates.text import describe
+from zonal.predicates.wording import describe
 from zonal.simulate.predicting import Prediction
 from zonal.simulate.standing import regressions, standing
 from zonal.values.arrays import Float64Array

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from zonal.columns import find, leaf_type
 from zonal.files import Snapshot
 from zonal.predicates.bound import All, Anything, Bound, Ranges, Some
-from zonal.predicates.folding import fold
-from zonal.words import family_of
+from zonal.predicates.fold import fold
+from zonal.values.columns import find, leaf_type
+from zonal.values.words import family_of
 
 REASON = "NaN is above every limit, and the files don't tell whether they hold it"
 

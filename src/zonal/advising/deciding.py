@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from zonal.advising.advice import Candidate, Reads, Verdict
 from zonal.advising.amounts import days_text, price_text
-from zonal.sizes import size_text
+from zonal.values.sizes import size_text
 
 LEAST_GAIN = 0.15
 """The part of what is read today that a layout has to save."""

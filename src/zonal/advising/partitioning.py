@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.advising.ground import Ground
-from zonal.columns import find, leaf
 from zonal.layout import Layout
 from zonal.simulate.trial import SampledRows, Trial
 from zonal.values.arrays import Int64Array
+from zonal.values.columns import find, leaf
 
 MOST_PARTITIONS = 1000
 _TRIED = 3

@@ -17,13 +17,13 @@ from zonal.advising.decidable import REASON
 from zonal.advising.ground import Ground
 from zonal.advising.statistics import statistics_advice
 from zonal.boxes import NULL
-from zonal.columns import find, leaf
-from zonal.conjunctions import IS_NULL, RANGE
 from zonal.errors import quoted
 from zonal.layout import ADVISED_COLUMNS
 from zonal.predicates.bound import Anything, leaves_of
-from zonal.sizes import size_text
+from zonal.predicates.conjunctions import IS_NULL, RANGE
 from zonal.values.arrays import Int32Array, Int64Array
+from zonal.values.columns import find, leaf
+from zonal.values.sizes import size_text
 from zonal.workload.query import Summary
 
 FEW_VALUES = 8

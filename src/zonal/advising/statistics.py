@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
-from zonal.columns import find, leaf_type
 from zonal.files import Snapshot
-from zonal.words import family_of
+from zonal.values.columns import find, leaf_type
+from zonal.values.words import family_of
 
 _INDEXED = "delta.dataSkippingNumIndexedCols"
 _NAMED = "delta.dataSkippingStatsColumns"

@@ -16,8 +16,8 @@ from zonal.auditing.replay import Replay
 from zonal.files import UNKNOWN, Files, Snapshot
 from zonal.picture import is_worse
 from zonal.predicates.bound import conjuncts
-from zonal.predicates.text import EVERYTHING, describe
-from zonal.predicates.tree import Constant, Predicate
+from zonal.predicates.expressions import Constant, Predicate
+from zonal.predicates.wording import EVERYTHING, describe
 from zonal.pruning import bucket_label
 from zonal.simulate.predicting import Prediction
 from zonal.simulate.standing import Standing

@@ -6,10 +6,10 @@ from functools import partial
 
 import pyarrow as pa
 
-from zonal.columns import find, leaf_type
 from zonal.errors import ColumnError
 from zonal.files import Bounds, LazyBounds, Snapshot
-from zonal.words import family_of
+from zonal.values.columns import find, leaf_type
+from zonal.values.words import family_of
 
 
 def named_as(older: Snapshot, current: Snapshot) -> Snapshot:

@@ -10,7 +10,7 @@ from zonal.advising.statistics import statistics_advice
 from zonal.errors import quoted
 from zonal.files import UNKNOWN, Bounds, Files, Snapshot
 from zonal.predicates.bound import All, Anything, Bound, Nulls, Ranges, Some
-from zonal.predicates.folding import fold
+from zonal.predicates.fold import fold
 from zonal.pruning import points_of
 
 _MOST = 3

@@ -9,7 +9,7 @@ from zonal.curves import hilbert, linear, morton
 from zonal.errors import LayoutError, suggestion
 from zonal.layout import CURVES, MAX_COLUMNS, most_bits
 from zonal.values.arrays import UInt32Array, UInt64Array
-from zonal.words import BLOCK_ROWS
+from zonal.values.words import BLOCK_ROWS
 
 _SIGN = np.uint64(1 << 63)
 

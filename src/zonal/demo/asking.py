@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal.columns import find, leaf
 from zonal.demo.querylog import QueryKind
 from zonal.errors import ZonalError, quoted
 from zonal.files import Snapshot
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
-from zonal.predicates.tree import And, Column, Compare, Predicate
+from zonal.predicates.expressions import And, Column, Compare, Predicate
 from zonal.pruning import FileIndex
-from zonal.rows import take_rows
 from zonal.sql.where import parse_where
+from zonal.values.columns import find, leaf
+from zonal.values.selection import take_rows
 from zonal.workload.query import Query, Summary, Workload
 
 ASKED = 100

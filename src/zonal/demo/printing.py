@@ -10,7 +10,7 @@ from zonal.report.audit import verdict
 from zonal.report.sparkline import sparkline
 from zonal.report.text import layout_text, print_line
 from zonal.report.wording import clipped, plural, share_text, what_text
-from zonal.sizes import size_text
+from zonal.values.sizes import size_text
 from zonal.verbs.cluster import Clustering
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import TableHealth

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zonal.boxes import NULL, Boxes, Coded
-from zonal.conjunctions import ANY, IS_NULL, NOT_NULL, RANGE
+from zonal.predicates.conjunctions import ANY, IS_NULL, NOT_NULL, RANGE
 from zonal.values.arrays import Int32Array, Int64Array
 
 FAR = 2**29

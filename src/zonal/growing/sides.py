@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zonal.boxes import NULL, Coded
-from zonal.conjunctions import IS_NULL, NOT_NULL, RANGE
 from zonal.growing.asked import FAR, TrainingQueries
+from zonal.predicates.conjunctions import IS_NULL, NOT_NULL, RANGE
 from zonal.values.arrays import Int32Array, Int64Array
 
 

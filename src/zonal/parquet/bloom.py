@@ -17,7 +17,7 @@ from zonal.parquet import thrift
 from zonal.parquet.decode import NANOS, ParquetLeaf, is_text
 from zonal.parquet.footer import Footer, read_span
 from zonal.parquet.thrift import integer
-from zonal.words import plain_type
+from zonal.values.words import plain_type
 
 _HEADER_BYTES = 128
 """More than any header has: a number and three empty unions take some 20 bytes."""

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.files import UNKNOWN, Bounds
-from zonal.words import plain_type
+from zonal.values.words import plain_type
 
 Scalar: TypeAlias = int | float | bytes
 StatisticConverter: TypeAlias = Callable[[Scalar, bool], Scalar | None]

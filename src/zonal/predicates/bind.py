@@ -9,16 +9,13 @@ from datetime import tzinfo
 
 import pyarrow as pa
 
-from zonal.columns import find, leaf_type, leaves
 from zonal.errors import ColumnError, PredicateError, quoted, suggestion
 from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some, intersection, union
 from zonal.predicates.calendar import zone_of
 from zonal.predicates.comparisons import compare
+from zonal.predicates.conversion import Incomparable
 from zonal.predicates.domain import Domain, domain_of, locate
-from zonal.predicates.folding import fold
-from zonal.predicates.functions import compare_call
-from zonal.predicates.reading import Incomparable
-from zonal.predicates.tree import (
+from zonal.predicates.expressions import (
     And,
     Call,
     Column,
@@ -33,6 +30,9 @@ from zonal.predicates.tree import (
     Unknown,
     Value,
 )
+from zonal.predicates.fold import fold
+from zonal.predicates.functions import compare_call
+from zonal.values.columns import find, leaf_type, leaves
 
 _LOWER = {"postgres", "redshift", "materialize", "risingwave"}
 _UPPER = {"snowflake", "oracle", "exasol", "db2"}

@@ -7,9 +7,9 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from zonal.predicates.bound import Interval, Ranges, union
+from zonal.predicates.conversion import Incomparable
 from zonal.predicates.domain import Domain, locate
-from zonal.predicates.reading import Incomparable
-from zonal.predicates.tree import Value
+from zonal.predicates.expressions import Value
 
 Place: TypeAlias = Fraction | float | bytes
 

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.predicates.calendar import DAY, PER_MICROSECOND, is_doubtful, micros_of, to_local, to_utc
-from zonal.predicates.reading import Incomparable, is_text, mismatch, read
-from zonal.predicates.tree import Value
-from zonal.words import family_of, plain_type
+from zonal.predicates.conversion import Incomparable, is_text, mismatch, read
+from zonal.predicates.expressions import Value
+from zonal.values.words import family_of, plain_type
 
 _BEYOND = Fraction(10) ** 400
 """Stands for infinity among whole numbers and decimals, which have at most 76 digits."""

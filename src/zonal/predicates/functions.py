@@ -17,9 +17,9 @@ import pyarrow as pa
 from zonal.predicates.bound import Interval, Ranges, union
 from zonal.predicates.calendar import DAY, PER_MICROSECOND, next_unit, to_utc, unit_start, year_start
 from zonal.predicates.comparisons import Place, compare, compare_between, half_open
+from zonal.predicates.conversion import Incomparable, is_text
 from zonal.predicates.domain import Domain, locate
-from zonal.predicates.reading import Incomparable, is_text
-from zonal.predicates.tree import Call, Column, Value
+from zonal.predicates.expressions import Call, Column, Value
 
 _CLOCK_CHANGE = 3 * 3600 * 10**6
 """Around a clock change local time jumps: ranges in zones that have any are widened by three hours."""

@@ -11,7 +11,7 @@ from zonal.auditing.audit import Audit, Before, ColumnAudit, CommitAudit
 from zonal.report.sparkline import sparkline
 from zonal.report.text import layout_text, print_line, print_list, printable
 from zonal.report.wording import Fact, clipped, plural, share_text
-from zonal.sizes import size_text
+from zonal.values.sizes import size_text
 
 _MOST_QUERIES, _MOST_COMMITS, _MOST_COLUMNS, _MOST_UNREAD = 10, 8, 10, 3
 _WORTH = 0.1

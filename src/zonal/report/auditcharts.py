@@ -11,7 +11,7 @@ from zonal.report.page import Html, Row, element, joined, name, table, text
 from zonal.report.sharecharts import Series, share_chart, worse_series, worse_text
 from zonal.report.text import layout_text
 from zonal.report.wording import clipped, plural, share_text
-from zonal.sizes import size_text
+from zonal.values.sizes import size_text
 from zonal.verbs.recording import audit_record
 
 _MOST_BARS = 12

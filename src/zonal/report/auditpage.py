@@ -25,7 +25,7 @@ from zonal.report.page import (
     text,
 )
 from zonal.report.wording import plural, share_text
-from zonal.sizes import size_text
+from zonal.values.sizes import size_text
 
 _LONG = 600
 _MOST_QUERIES = 10

@@ -43,7 +43,7 @@ def rewrite_bar() -> "Iterator[Callable[[Step], None] | None]":
     if not console.is_terminal:
         yield None
         return
-    from zonal.sizes import size_text  # noqa: PLC0415
+    from zonal.values.sizes import size_text  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:

@@ -8,7 +8,7 @@ from rich.text import Text
 from zonal.report.text import layout_text, printable
 from zonal.report.wording import Fact, plural, share_text
 from zonal.rewrite import Property
-from zonal.sizes import size_text
+from zonal.values.sizes import size_text
 from zonal.verbs.cluster import Clustering
 from zonal.verbs.learning import Predicted
 from zonal.verbs.planning import ClusteringPlan

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from zonal.advising.advice import Advice
 from zonal.layout import DEFAULT_FILE_BYTES, TREE
-from zonal.sizes import format_size
+from zonal.values.sizes import format_size
 from zonal.workload.logs import Logs
 
 BLOCKED = "blocked"

@@ -10,9 +10,9 @@ from zonal.report.charts import Chart, Choice, packed, packed_bits, shown, swatc
 from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, text
 from zonal.report.text import query_text
 from zonal.report.wording import plural, share_text
-from zonal.sizes import size_text
 from zonal.ticks import LAST_PLACE
 from zonal.values.arrays import UInt16Array
+from zonal.values.sizes import size_text
 
 MOST_DATA = 2_400_000
 """Characters that rectangles and what queries read of them may take on a page."""

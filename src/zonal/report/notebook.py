@@ -31,7 +31,7 @@ from zonal.report.wording import (
     table_facts,
     what_text,
 )
-from zonal.sizes import size_text
+from zonal.values.sizes import size_text
 from zonal.verbs.cluster import Clustering
 from zonal.verbs.explain import Explanation
 from zonal.verbs.planning import ClusteringPlan

@@ -24,7 +24,7 @@ from zonal.report.page import (
 from zonal.report.sharecharts import losers_text, reads_chart
 from zonal.report.text import health_facts, layout_text
 from zonal.report.wording import Fact, plural, share_text
-from zonal.sizes import size_text
+from zonal.values.sizes import size_text
 from zonal.verbs.cluster import Clustering
 from zonal.verbs.explain import Explanation, Level, ReadFile
 from zonal.verbs.show import ColumnHealth, TableHealth

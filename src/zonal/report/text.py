@@ -7,9 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from zonal.layout import short_text
-from zonal.predicates.text import EVERYTHING
+from zonal.predicates.wording import EVERYTHING
 from zonal.report.wording import plural
-from zonal.sizes import size_text
+from zonal.values.sizes import size_text
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth, TableHealth
 

@@ -10,12 +10,12 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from zonal.columns import find, leaf, leaves
 from zonal.errors import ColumnError, quoted
-from zonal.predicates.folding import fold
-from zonal.predicates.tree import And, Call, Column, Compare, In, Or, Parameter, Predicate, Term, Unknown, Value
-from zonal.predicates.tree import leaves as leaves_of
-from zonal.words import decoded_array
+from zonal.predicates.expressions import And, Call, Column, Compare, In, Or, Parameter, Predicate, Term, Unknown, Value
+from zonal.predicates.expressions import leaves as leaves_of
+from zonal.predicates.fold import fold
+from zonal.values.columns import find, leaf, leaves
+from zonal.values.words import decoded_array
 
 _LIMITS = {">": 0, ">=": 0, "<": 1, "<=": 1}
 """Which of two drawn values a comparison takes: the smaller for lower limits, the larger for upper ones."""

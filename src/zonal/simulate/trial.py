@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.boxes import Boxes, Coded, Units, boxes_of, code, literal_columns, meets
-from zonal.columns import find, leaf_type, leaves
 from zonal.layout import Layout
 from zonal.predicates.bound import Bound
 from zonal.ranks import Ranks
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
-from zonal.words import family_of
+from zonal.values.columns import find, leaf_type, leaves
+from zonal.values.words import family_of
 
 MAX_COLUMNS = 32
 _FLOOR_ROWS = 16_384

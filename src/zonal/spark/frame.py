@@ -16,7 +16,6 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from zonal.batch import SAMPLE_ROWS
-from zonal.columns import find
 from zonal.curves import to_signed
 from zonal.cuts import LARGEST, Cuts, key_cuts
 from zonal.errors import ColumnError, LayoutError, ZonalError, quoted
@@ -28,6 +27,7 @@ from zonal.spark.reservoir import draw, merge, read_parts
 from zonal.spark.session import is_on_this_machine
 from zonal.spark.shipping import carried
 from zonal.values.arrays import UInt64Array
+from zonal.values.columns import find
 from zonal.worker.archives import forget_archives
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from zonal.rows import take_rows
 from zonal.values.arrays import Float64Array
+from zonal.values.selection import take_rows
 from zonal.worker.archives import forget_archives
 
 Batches: TypeAlias = Iterable[pa.RecordBatch]

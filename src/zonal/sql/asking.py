@@ -11,8 +11,8 @@ from datetime import datetime
 from sqlglot import TokenType, exp
 
 from zonal.errors import PredicateError
-from zonal.predicates.tree import And, Predicate, Unknown
-from zonal.predicates.values import Opaque, Session
+from zonal.predicates.expressions import And, Predicate, Unknown
+from zonal.predicates.scalars import Opaque, Session
 from zonal.sql.conditions import join, read_condition
 from zonal.sql.dialects import guess_dialect
 from zonal.sql.naming import is_elsewhere

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from zonal.predicates.reading import may_be_one
-from zonal.predicates.tree import (
+from zonal.predicates.conversion import may_be_one
+from zonal.predicates.expressions import (
     FLIPPED,
     NEGATED,
     And,
@@ -29,7 +29,7 @@ from zonal.predicates.tree import (
     Value,
     leaves,
 )
-from zonal.predicates.values import MYSQL, TRINO, TSQL, Opaque, read_moment
+from zonal.predicates.scalars import MYSQL, TRINO, TSQL, Opaque, read_moment
 from zonal.sql.literals import literal, plain
 from zonal.sql.naming import describe
 from zonal.sql.terms import Context, read_column, read_columns, read_term, unwrapped_value

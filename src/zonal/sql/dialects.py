@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 from sqlglot import exp
 
 from zonal.errors import PredicateError
-from zonal.predicates.tree import Unknown, leaves
-from zonal.predicates.values import Session
+from zonal.predicates.expressions import Unknown, leaves
+from zonal.predicates.scalars import Session
 from zonal.sql.conditions import read_condition
 from zonal.sql.statement import parse_statement, prepare, with_room
 from zonal.sql.terms import Context

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from zonal.predicates.tree import Parameter, Value
-from zonal.predicates.values import (
+from zonal.predicates.expressions import Parameter, Value
+from zonal.predicates.scalars import (
     DATE,
     FRACTION_DIGITS,
     MICROS,

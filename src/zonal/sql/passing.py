@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from zonal.predicates.values import Opaque
+from zonal.predicates.scalars import Opaque
 from zonal.sql.outputs import Inside, name_of, unaliased
 from zonal.sql.terms import path_of
 

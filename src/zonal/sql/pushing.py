@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from zonal.errors import PredicateError
-from zonal.predicates.values import Opaque
+from zonal.predicates.scalars import Opaque
 from zonal.sql.naming import elsewhere, is_elsewhere
 from zonal.sql.outputs import Names, column_at
 from zonal.sql.relations import Joined, Relation, Tree

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from zonal.errors import PredicateError
-from zonal.predicates.values import Opaque
+from zonal.predicates.scalars import Opaque
 from zonal.sql.naming import elsewhere
 from zonal.sql.outputs import Inside, Names, column_at, inner_queries, outputs_of, placed, unaliased
 from zonal.sql.passing import grouped_gate, is_renamed, result_gate

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from sqlglot import exp
 
 from zonal.errors import PredicateError
-from zonal.predicates.values import Session
+from zonal.predicates.scalars import Session
 
 NamePath: TypeAlias = tuple[str, ...]
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "unclear"]

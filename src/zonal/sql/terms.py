@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from zonal.predicates.tree import Call, Column, Term
-from zonal.predicates.values import INTEGERS, SPARK, TEXTS, TRINO, TSQL, Opaque, Session
+from zonal.predicates.expressions import Call, Column, Term
+from zonal.predicates.scalars import INTEGERS, SPARK, TEXTS, TRINO, TSQL, Opaque, Session
 from zonal.sql.literals import fraction_digits, plain, trunc_unit, type_name, type_sizes
 from zonal.sql.naming import describe
 

@@ -10,8 +10,8 @@ from datetime import datetime
 from sqlglot import exp
 
 from zonal.errors import PredicateError, quoted, suggestion
-from zonal.predicates.tree import Constant, Predicate, Unknown
-from zonal.predicates.values import Session
+from zonal.predicates.expressions import Constant, Predicate, Unknown
+from zonal.predicates.scalars import Session
 from zonal.sql.conditions import join, read_condition
 from zonal.sql.naming import describe
 from zonal.sql.statement import parse, prepare, with_room

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs
 
-from zonal.columns import find
 from zonal.durability import flush_folders
 from zonal.errors import ConflictError, TableError, quoted
 from zonal.layout import Layout
@@ -30,6 +29,7 @@ from zonal.tables.deltavalues import partition_text
 from zonal.tables.deltawrite import add_action, stats_json
 from zonal.tables.hivefolders import hive_folders
 from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
+from zonal.values.columns import find
 
 _RUN_FOLDER = re.compile(r"zonal-[0-9a-f]+-\d{8}-\d{6}-[0-9a-f]{8}")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from zonal.columns import find
 from zonal.errors import TableError, quoted
 from zonal.rewrite import FIELD_ID
+from zonal.values.columns import find
 
 Json = Any
 """What `json.loads` returns."""
@@ -60,7 +60,7 @@ class DeltaLeaf:
 def read_schema(text: str, *, mapping: str = "none") -> tuple[pa.Schema, tuple[DeltaLeaf, ...]]:
     """Read the schema JSON of the log, with `mapping` as `delta.columnMapping.mode`.
 
-    A leaf whose dotted name means another column first (see `zonal.columns.find`) is left out.
+    A leaf whose dotted name means another column first (see `zonal.values.columns.find`) is left out.
     """
     try:
         fields, found = _read_fields(json.loads(text), mapping, "", ())

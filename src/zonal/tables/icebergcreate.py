@@ -26,7 +26,6 @@ from pyiceberg.table.sorting import SortOrder
 from pyiceberg.table.update import AddSnapshotUpdate, AddSortOrderUpdate, SetSnapshotRefUpdate, TableUpdate
 from pyiceberg.transforms import IdentityTransform
 
-from zonal.columns import find
 from zonal.durability import flush_folders
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layout import Layout
@@ -43,6 +42,7 @@ from zonal.tables.icebergsummary import RUN
 from zonal.tables.icebergwriters import ADDED, commit_creation, staged_table, write_manifest, write_manifest_list
 from zonal.tables.icebergwriting import writing_of
 from zonal.tables.table import LAYOUT_PROPERTY, Sending, unheard
+from zonal.values.columns import find
 
 FORMAT_VERSION = "2"
 """What every engine reads."""

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs
 
-from zonal.columns import leaves
 from zonal.durability import flush_folder
 from zonal.errors import ColumnError, ConflictError, TableError, quoted, suggestion
 from zonal.files import UNKNOWN, Snapshot
@@ -17,6 +16,7 @@ from zonal.storage import Storage
 from zonal.tables.hivefolders import LONGEST_NAME, hive_folders
 from zonal.tables.table import Sending, unheard
 from zonal.values.arrays import Int64Array
+from zonal.values.columns import leaves
 
 LAYOUT_KEY = "zonal.layout"
 

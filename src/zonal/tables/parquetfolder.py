@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from zonal.columns import find, leaf_type, leaves
 from zonal.errors import LayoutError, TableError, quoted, suggestion
 from zonal.files import UNKNOWN, Bounds, Files, LazyBounds, Physical, Snapshot
 from zonal.layout import Layout
@@ -25,6 +24,7 @@ from zonal.tables.hivefolders import HIVE_NULL, is_hidden
 from zonal.tables.managed import refuse_managed
 from zonal.tables.parquetcopy import LAYOUT_KEY, scan_files
 from zonal.values.arrays import Int64Array
+from zonal.values.columns import find, leaf_type, leaves
 
 THREADS = 16
 """Footers read at once: each is one small request, and most of its time is waiting for the storage."""

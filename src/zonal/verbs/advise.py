@@ -13,7 +13,6 @@ from zonal.advising.advice import Advice, Prices
 from zonal.advising.asked import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
 from zonal.advising.concluding import Terms, conclude, nothing_known, terms_of
 from zonal.advising.ground import Ground
-from zonal.columns import leaves
 from zonal.errors import TableError, ZonalError
 from zonal.files import Snapshot
 from zonal.layout import DEFAULT_FILE_BYTES
@@ -21,10 +20,11 @@ from zonal.picture import Picture
 from zonal.simulate.parameters import has_parameters
 from zonal.simulate.standing import standing
 from zonal.simulate.trial import MAX_COLUMNS
-from zonal.sizes import parse_size
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, is_readable
 from zonal.values.arrays import Float64Array
+from zonal.values.columns import leaves
+from zonal.values.sizes import parse_size
 from zonal.verbs.drawing import compared
 from zonal.verbs.looking import fit_columns, look_at
 from zonal.verbs.trying import ground_of

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from zonal.choosing import choose, in_commits
-from zonal.columns import leaf_type
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, quoted
 from zonal.files import Snapshot
 from zonal.layout import CURVES, Layout
 from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
 from zonal.ranks import bind
-from zonal.sizes import parse_size
 from zonal.sql.where import parse_where
 from zonal.tables.table import Rewritable, Table, is_rewritable
 from zonal.values.arrays import Int64Array
+from zonal.values.columns import leaf_type
+from zonal.values.sizes import parse_size
 from zonal.verbs.rewriting import new_run, refuse_filters
 
 DEFAULT_KIND = "zorder"

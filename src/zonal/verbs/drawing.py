@@ -7,7 +7,7 @@ from zonal.advising.asked import BoundQueries, filter_weights
 from zonal.files import Snapshot
 from zonal.picture import MOST_QUESTIONS, Picture, picture_of
 from zonal.predicates.bound import Bound
-from zonal.predicates.text import describe
+from zonal.predicates.wording import describe
 
 
 def drawn(

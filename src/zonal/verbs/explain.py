@@ -8,7 +8,6 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
-from zonal.columns import find, leaf_type
 from zonal.display import Shown
 from zonal.errors import PredicateError, TableError
 from zonal.files import UNKNOWN, Bounds, Snapshot
@@ -25,6 +24,7 @@ from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.parquetfolder import ParquetTable, Progress
 from zonal.tables.table import Table
 from zonal.values.arrays import BoolArray, Int64Array
+from zonal.values.columns import find, leaf_type
 from zonal.verbs.drawing import drawn
 
 FOOTERS = 1000

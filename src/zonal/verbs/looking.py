@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal.columns import find, leaf, leaf_type
 from zonal.errors import TableError, ZonalError
 from zonal.files import UNKNOWN, Bounds, Snapshot
 from zonal.keys import key_words
@@ -18,14 +17,15 @@ from zonal.parquet.footer import Footer, read_footer, row_group_bounds
 from zonal.predicates.bound import Bound, Point
 from zonal.ranks import Ranks
 from zonal.rewrite import Scan, Source, Writing
-from zonal.rows import take_rows
 from zonal.sampling import OVERHEAD, look, with_codec
 from zonal.simulate.trial import SampledRows
 from zonal.skipping import Index, comparable_values
 from zonal.tables.table import Readable, Table, is_rewritable, is_versioned
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
+from zonal.values.columns import find, leaf, leaf_type
+from zonal.values.selection import take_rows
+from zonal.values.words import family_of
 from zonal.verbs.rewriting import new_run
-from zonal.words import family_of
 from zonal.worker.datafile import RowGroupSize
 from zonal.worker.reader import Reader
 from zonal.worker.writer import sort_piece, trial_size

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from zonal.checksums import MODULUS
 from zonal.durability import flush_folders
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.files import UNKNOWN, Snapshot
 from zonal.rewrite import ReadTally, Scan, Writing, Written
 from zonal.storage import local_path
+from zonal.values.checksum import MODULUS
 
 LOOKS = 8
 """Files that are looked at together: on an object store, waiting takes all the time."""

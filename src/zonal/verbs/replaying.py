@@ -12,13 +12,13 @@ from zonal.auditing.drift import Limits
 from zonal.auditing.findings import Seen, standing_of
 from zonal.auditing.replay import replay
 from zonal.boxes import boxes_of
-from zonal.columns import leaves
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.files import Snapshot
 from zonal.layout import Layout
 from zonal.simulate.parameters import has_parameters
 from zonal.tables.table import Table, is_readable
 from zonal.values.arrays import Float64Array
+from zonal.values.columns import leaves
 from zonal.verbs.advise import SAMPLE_ROWS, Progress, check_seed, sampled_columns
 from zonal.verbs.looking import look_at
 from zonal.verbs.trying import ground_of

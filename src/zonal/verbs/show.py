@@ -6,7 +6,6 @@ from datetime import datetime
 
 import numpy as np
 
-from zonal.columns import leaves
 from zonal.depth import Depth, depth_of
 from zonal.display import Shown
 from zonal.errors import ColumnError, quoted, suggestion
@@ -15,6 +14,7 @@ from zonal.picture import Picture
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.parquetfolder import Progress
 from zonal.tables.table import Table
+from zonal.values.columns import leaves
 from zonal.verbs.drawing import drawn
 
 DEFAULT_COLUMNS = 12

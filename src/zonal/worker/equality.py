@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from zonal.columns import leaf
 from zonal.errors import TableError, quoted
 from zonal.rewrite import EqualityDelete, Reading, Source
 from zonal.storage import Storage
 from zonal.values.arrays import BoolArray, Int64Array
+from zonal.values.columns import leaf
 from zonal.worker.cache import Cache
 from zonal.worker.datafile import open_parquet
 from zonal.worker.nulls import empty

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.order import stable_order
-from zonal.rows import take_rows
 from zonal.values.arrays import Int32Array, Int64Array, UInt64Array
+from zonal.values.selection import take_rows
 from zonal.worker.leaves import Odd, odd_leaves
 from zonal.worker.numbered import numbers_field, numbers_of, restored, values_of, values_schema
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from zonal.errors import TableError, quoted, suggestion
 from zonal.files import UNKNOWN
 from zonal.rewrite import Reading, Source
-from zonal.rows import take_rows
 from zonal.storage import Storage
 from zonal.values.arrays import BoolArray, Int64Array
+from zonal.values.selection import take_rows
 from zonal.worker.cache import Cache
 from zonal.worker.datafile import DataFile, RowGroupSize, open_parquet
 from zonal.worker.deletes import PositionDeletes

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from zonal.checksums import MODULUS, row_checksum
 from zonal.placing import Placement
 from zonal.rewrite import Reading, ReadTally, Writing
 from zonal.storage import Storage
 from zonal.values.arrays import Int32Array, UInt64Array
+from zonal.values.checksum import MODULUS, row_checksum
 from zonal.worker import results
 from zonal.worker.archives import forget_archives
 from zonal.worker.leaves import Odd

@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from zonal.checksums import MODULUS, row_checksum
-from zonal.columns import find
 from zonal.cuts import key_cuts
 from zonal.durability import flush_file
 from zonal.keys import exact_words
 from zonal.layout import Layout
 from zonal.order import stable_order
 from zonal.rewrite import Writing, Written
-from zonal.rows import take_rows
 from zonal.values.arrays import UInt64Array
+from zonal.values.checksum import MODULUS, row_checksum
+from zonal.values.columns import find
+from zonal.values.selection import take_rows
 from zonal.worker.leaves import Odd
 from zonal.worker.metrics import FileMetrics, refuse_hidden_nans
 from zonal.worker.problem import naming

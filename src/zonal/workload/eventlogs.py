@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timezone
 from urllib.parse import unquote
 
-from zonal.predicates.tree import And, IsNull, Predicate
+from zonal.predicates.expressions import And, IsNull, Predicate
 from zonal.sql.asking import TableRead
 from zonal.workload.icebergfilters import read_iceberg
 from zonal.workload.pushedfilters import all_of, read_partition_filters, read_pushed

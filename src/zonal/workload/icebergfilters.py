@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta, timezone
 
 from zonal.errors import PredicateError
-from zonal.predicates.tree import And, Call, Column, Compare, In, Or, Predicate, Unknown, Value
+from zonal.predicates.expressions import And, Call, Column, Compare, In, Or, Predicate, Unknown, Value
 from zonal.sql.where import parse_where
 from zonal.workload.pushedfilters import all_of
 

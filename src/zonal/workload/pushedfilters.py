@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 
 from zonal.predicates.calendar import parse_moment
-from zonal.predicates.tree import (
+from zonal.predicates.expressions import (
     NEGATED,
     And,
     Column,

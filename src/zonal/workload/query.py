@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from zonal.errors import ZonalError
-from zonal.predicates.tree import And, Compare, Constant, In, IsNull, Or, Predicate, StartsWith
+from zonal.predicates.expressions import And, Compare, Constant, In, IsNull, Or, Predicate, StartsWith
 from zonal.sql.where import parse_where
 
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from zonal.errors import PredicateError, ZonalError, quoted
 from zonal.predicates.calendar import zone_of
-from zonal.predicates.tree import Column, Compare, In, leaves
+from zonal.predicates.expressions import Column, Compare, In, leaves
 from zonal.sql.asking import TableRead, ask, guess_dialect
 from zonal.sql.statement import known_dialect
 from zonal.sql.views import check_views

@@ -13,9 +13,9 @@ from uuid import UUID
 import pyarrow as pa
 
 from zonal.errors import PredicateError, quoted
-from zonal.predicates.tree import Value
-from zonal.predicates.values import read_moment, read_time
-from zonal.words import plain_type
+from zonal.predicates.expressions import Value
+from zonal.predicates.scalars import read_moment, read_time
+from zonal.values.words import plain_type
 
 _INTEGER = re.compile(r"-?\d{1,38}", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,38}(?:\.\d{1,38})?", re.ASCII)
@@ -57,7 +57,7 @@ def read(column: str, kind: pa.DataType, text: str) -> Value:
     5
     >>> read("i", pa.int32(), "4.5")
     Traceback (most recent call last):
-    zonal.predicates.reading.Incomparable: text that engines convert to int32 differently
+    zonal.predicates.conversion.Incomparable: text that engines convert to int32 differently
     """
     plain = plain_type(kind)
     types = pa.types

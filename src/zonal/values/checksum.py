@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zonal.values.arrays import Int64Array, UInt64Array
-from zonal.words import ByteWords, booleans_of, byte_words, family_of, plain_array, validity, values_of
+from zonal.values.words import ByteWords, booleans_of, byte_words, family_of, plain_array, validity, values_of
 
 MODULUS = 2**64
 _STEP = 0x9E3779B97F4A7C15

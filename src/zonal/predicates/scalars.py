@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TypeAlias, TypeVar
 from uuid import UUID
 
-from zonal.predicates.tree import Value
+from zonal.predicates.expressions import Value
 
 SPARK = frozenset({"spark", "spark2", "databricks", "hive"})
 TRINO = frozenset({"trino", "presto", "athena"})

@@ -4,7 +4,7 @@ import re
 from datetime import date, datetime, time
 
 from zonal.errors import quoted
-from zonal.predicates.tree import (
+from zonal.predicates.expressions import (
     And,
     Column,
     Compare,

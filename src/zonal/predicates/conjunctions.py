@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from zonal.predicates.bound import All, Bound, Some
-from zonal.predicates.folding import fold
+from zonal.predicates.fold import fold
 
 MOST_BOXES = 64
 
