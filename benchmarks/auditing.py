@@ -24,11 +24,11 @@ from rich.console import Console
 from rich.table import Table
 
 from zonal.auditing.replay import replay
-from zonal.files import Bounds, Commit, Files, Snapshot
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.pruning import FileIndex
 from zonal.simulate.standing import standing
+from zonal.snapshot import Bounds, Commit, Files, Snapshot
 from zonal.values.arrays import Int64Array
 from zonal.verbs.audit import Auditor
 from zonal.verbs.replaying import Auditing

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.batch import SAMPLE_ROWS
+from zonal.layouts.batch import SAMPLE_ROWS
 from zonal.values.arrays import UInt32Array
 from zonal.values.selection import take_rows
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.boxes import Boxes, Coded, meets, units_of
-from zonal.curves import encode
+from zonal.layouts.curves import encode
 from zonal.values.arrays import Int64Array, UInt64Array
 from zonal.values.words import decoded_array, family_of, validity, words_of
 

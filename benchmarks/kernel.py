@@ -23,12 +23,12 @@ import zonal
 from benchmarks import data, measure, memory
 from benchmarks.measure import Peer, Target, Timed, cpu_seconds
 from benchmarks.peers import peers
-from zonal.batch import cluster_batch
-from zonal.curves import encode
-from zonal.cuts import cell_cuts, cuts_within
-from zonal.layout import Layout
-from zonal.order import stable_order
-from zonal.ranks import MAX_KNOTS, ColumnRanks, Ranks
+from zonal.layouts.batch import cluster_batch
+from zonal.layouts.curves import encode
+from zonal.layouts.cuts import cell_cuts, cuts_within
+from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import MAX_KNOTS, ColumnRanks, Ranks
+from zonal.layouts.sort import stable_order
 from zonal.values.arrays import Int64Array, UInt32Array, UInt64Array
 from zonal.values.selection import take_rows
 

@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.measure import mark
-from zonal.batch import SAMPLE_ROWS
-from zonal.keys import key_words
-from zonal.layout import Layout
-from zonal.order import stable_order
-from zonal.ranks import Ranks
+from zonal.layouts.batch import SAMPLE_ROWS
+from zonal.layouts.keys import key_words
+from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import Ranks
+from zonal.layouts.sort import stable_order
 
 MOST = 3.0
 LEAST_ROWS = 1_000_000

@@ -11,7 +11,7 @@ from hilbertcurve.hilbertcurve import HilbertCurve
 
 from benchmarks.data import codes
 from benchmarks.measure import Peer, Target, Timed, cpu_seconds
-from zonal.curves import encode
+from zonal.layouts.curves import encode
 from zonal.values.arrays import UInt32Array
 
 BITS = 16

@@ -15,11 +15,11 @@ import pyarrow as pa
 from benchmarks.layoutdata import CASES
 from zonal.boxes import boxes_of, code, meets, units_of
 from zonal.growing import grow
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import Ranks
 from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
-from zonal.ranks import Ranks
 from zonal.simulate.predicting import predict
 from zonal.simulate.trial import SampledRows, Trial, trial_of
 from zonal.sql.where import parse_where

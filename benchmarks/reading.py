@@ -26,9 +26,9 @@ from pyiceberg.types import DateType, DoubleType, LongType, NestedField, StringT
 from rich.console import Console
 from rich.table import Table
 
-from zonal.files import Bounds
 from zonal.predicates.bind import bind
 from zonal.skipping import Index
+from zonal.snapshot import Bounds
 from zonal.sql.where import parse_where
 
 KINDS = {

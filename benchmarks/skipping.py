@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from zonal import Layout, Ranks
-from zonal.curves import encode
-from zonal.cuts import cell_cuts
 from zonal.demo.telemetry import telemetry
-from zonal.keys import key_words
-from zonal.order import stable_order
+from zonal.layouts.curves import encode
+from zonal.layouts.cuts import cell_cuts
+from zonal.layouts.keys import key_words
+from zonal.layouts.sort import stable_order
 
 Matrix = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]

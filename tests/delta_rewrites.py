@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_tables import LogWriter, add, stats
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import Rewrite
 from zonal.tables.delta import DeltaTable
 from zonal.worker.leaves import odd_leaves

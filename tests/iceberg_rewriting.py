@@ -21,7 +21,7 @@ from pyiceberg.typedef import IcebergBaseModel, Record
 from pyroaring import BitMap
 
 from iceberg_tables import Handmade
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import FIELD_ID, ColumnMetrics, Rewrite, Written
 from zonal.tables.iceberg import IcebergTable
 from zonal.tables.icebergscan import reading_schema

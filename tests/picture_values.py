@@ -18,10 +18,10 @@ from zonal.auditing.audit import (
     QueryAudit,
     Width,
 )
-from zonal.files import Bounds, Files, Snapshot
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.picture import picture_of
 from zonal.predicates.bind import bind
+from zonal.snapshot import Bounds, Files, Snapshot
 from zonal.sql.where import parse_where
 from zonal.verbs.cluster import Clustering, KeyDepth
 from zonal.verbs.explain import Explanation, Level, ReadFile

@@ -15,10 +15,10 @@ from zonal.advising.decidable import decidable
 from zonal.advising.layouts import learn_tree
 from zonal.advising.merging import merged
 from zonal.errors import ZonalError
-from zonal.files import Bounds, LazyBounds
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import leaves_of
 from zonal.simulate.standing import current
+from zonal.snapshot import Bounds, LazyBounds
 from zonal.sql.where import parse_where
 from zonal.tables.opening import open_table, read_snapshot
 from zonal.verbs.advise import advise, request_of, table_names

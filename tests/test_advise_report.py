@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from zonal.advising.advice import Advice, Bloom, Candidate, Caution, Cost, Filtered, Prices, Reads, Regression
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.report.advice import print_advice
 from zonal.report.clustering import print_clustering, print_plan
 from zonal.report.command import Given, cluster_command, shell_word

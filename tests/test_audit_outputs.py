@@ -19,7 +19,7 @@ from rich.console import Console
 from zonal.auditing.audit import Alert, Audit, Fresh
 from zonal.errors import ZonalError
 from zonal.history.records import AuditRecord, RunRecord
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.report import webhook
 from zonal.report.audit import print_versions
 from zonal.report.overview import Overview, overview_page, print_overview

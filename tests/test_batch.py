@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import zonal
 from arrow_values import arrays, order_key
 from zonal import Layout, ZonalAdvice, ZonalError, cluster_batch
-from zonal.cuts import LARGEST, SMALLEST
-from zonal.layout import CURVES
-from zonal.tree import Tree
+from zonal.layouts.cuts import LARGEST, SMALLEST
+from zonal.layouts.layout import CURVES
+from zonal.layouts.tree import Tree
 
 LAYOUTS = st.sampled_from(CURVES)
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arrow_values import VALUES, arrays
-from zonal.files import Physical
 from zonal.parquet.bloom import bloom_might_contain, plain_bytes, xxh64
 from zonal.parquet.decode import ParquetLeaf
 from zonal.parquet.footer import read_footer
+from zonal.snapshot import Physical
 
 X = Physical("x")
 UTC = dt.timezone.utc

@@ -14,12 +14,12 @@ from arrow_values import KINDS, arrays, order_key
 from test_skipping import PREDICATES, SCHEMA, VALUES, sql
 from zonal.boxes import boxes_of, code, literal_columns, meets, units_of
 from zonal.errors import ColumnError
-from zonal.files import Bounds
 from zonal.predicates import conjunctions
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Nulls, leaves_of
 from zonal.predicates.expressions import And, Column, Compare, Constant, In, IsNull, Or, StartsWith, Unknown
 from zonal.skipping import Index
+from zonal.snapshot import Bounds
 from zonal.sql.where import parse_where
 
 COLUMNS = list(VALUES)

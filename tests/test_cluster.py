@@ -23,9 +23,9 @@ from iceberg_rewriting import Writer
 from zonal.boxes import boxes_of, code
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError
 from zonal.growing import grow
-from zonal.layout import CURVES, Layout
+from zonal.layouts.layout import CURVES, Layout
+from zonal.layouts.tree import tree_of
 from zonal.predicates.bound import Interval, Ranges
-from zonal.tree import tree_of
 from zonal.verbs import rewriting
 
 IN_PLACE = ["delta", "iceberg v1", "iceberg v2", "iceberg v3"]

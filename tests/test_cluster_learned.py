@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from cluster_tables import assert_same_rows, home, parts_of
 from zonal.cli import app
 from zonal.errors import LayoutError, TableError
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.verbs.learning import learn
 from zonal.verbs.rewriting import Done, Expected
 from zonal.workload.query import Workload

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from judge import PLAIN_DUCKDB
 from zonal.errors import PredicateError
-from zonal.files import Bounds
 from zonal.predicates.bind import bind
 from zonal.skipping import Index
+from zonal.snapshot import Bounds
 from zonal.sql.where import parse_where
 
 EXAMPLES = int(os.environ.get("COERCION_EXAMPLES", "100"))

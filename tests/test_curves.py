@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zonal.curves import decode, encode, from_signed, to_signed
 from zonal.errors import LayoutError
-from zonal.layout import CURVES, most_bits
+from zonal.layouts.curves import decode, encode, from_signed, to_signed
+from zonal.layouts.layout import CURVES, most_bits
 
 
 @st.composite

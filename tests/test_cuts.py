@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zonal.cuts import LARGEST, SMALLEST, Cuts, cell_cuts, cuts_within
+from zonal.layouts.cuts import LARGEST, SMALLEST, Cuts, cell_cuts, cuts_within
 
 
 def sizes(cuts, rows):

@@ -28,8 +28,8 @@ from delta_tables import (
     vector,
 )
 from zonal.errors import TableError
-from zonal.files import UNKNOWN
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
+from zonal.snapshot import UNKNOWN
 from zonal.storage import Storage, azure_arguments, s3_arguments
 from zonal.tables import deltalog, deltastats
 from zonal.tables.delta import DeltaTable, is_delta
@@ -458,7 +458,7 @@ def test_v2_checkpoints_have_sidecars(log, kind, middle):
     head = (features("v2Checkpoint"), HEAD[1])
     log.commit(*head, add("a"), add("b"), add("c"))
     first = log.sidecar("one.parquet", add("a", stats=stats(1, {"x": 1}, {"x": 1})))
-    second = log.sidecar("two.parquet", add("b", tags={"zonal.layout": "abc"}))
+    second = log.sidecar("two.parquet", add("b", tags={"zonal.layouts.layout": "abc"}))
     log.checkpoint({"checkpointMetadata": {"version": 0}}, *head, first, second, middle=middle, kind=kind).forget(0)
     log.commit(remove("a"), add("d"))
     snapshot = read(log)
@@ -606,9 +606,9 @@ def test_an_unknown_type_is_an_error(log, kind):
 
 def test_layouts_and_providers_are_found(log):
     layout = Layout.parse("zorder(x, s)")
-    head = metadata(*(field("x", "long"),), configuration={"zonal.layout": layout.to_json(), "k": "v"})
+    head = metadata(*(field("x", "long"),), configuration={"zonal.layouts.layout": layout.to_json(), "k": "v"})
     snapshot = read(
-        log.commit(protocol(), head, add("f", tags={"zonal.layout": layout.id}, clusteringProvider="liquid"))
+        log.commit(protocol(), head, add("f", tags={"zonal.layouts.layout": layout.id}, clusteringProvider="liquid"))
     )
     assert snapshot.layout == layout
     assert snapshot.files.layout_ids.to_pylist() == [layout.id]
@@ -617,9 +617,9 @@ def test_layouts_and_providers_are_found(log):
 
 
 def test_an_unreadable_layout_is_a_problem_and_no_error(log):
-    snapshot = read(log.commit(protocol(), metadata(field("x", "long"), configuration={"zonal.layout": "{}"})))
+    snapshot = read(log.commit(protocol(), metadata(field("x", "long"), configuration={"zonal.layouts.layout": "{}"})))
     assert snapshot.layout is None
-    assert "zonal.layout" in snapshot.problems[0]
+    assert "zonal.layouts.layout" in snapshot.problems[0]
     assert len(snapshot.files) == 0
     assert snapshot.files.bounds["x"].lower.to_pylist() == []
 
@@ -794,7 +794,7 @@ def test_a_removed_path_that_no_file_has_is_an_error_that_names_it(log):
 
 @pytest.mark.parametrize("name", ["stats", "tags", "clusteringProvider"])
 def test_half_a_character_in_what_is_said_of_a_file_is_an_error(log, name):
-    value = {"zonal.layout": "\ud800"} if name == "tags" else "\ud800"
+    value = {"zonal.layouts.layout": "\ud800"} if name == "tags" else "\ud800"
     (log.log / f"{0:020d}.json").write_text("".join(json.dumps(a) + "\n" for a in (*HEAD, add("a", **{name: value}))))
     with pytest.raises(TableError):
         read(log)

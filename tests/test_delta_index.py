@@ -15,7 +15,7 @@ from delta_rewrites import prepare
 from delta_tables import LogWriter, add, field, metadata, protocol, stats, struct
 from local_runner import run_here
 from zonal.errors import ConflictError, ZonalError
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.tables import deltaindex
 from zonal.tables.delta import DeltaTable
 from zonal.tables.deltaindex import column_list, covering, indexed

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zonal.depth import depth_of
-from zonal.files import UNKNOWN, Bounds
+from zonal.snapshot import UNKNOWN, Bounds
 
 INTEGERS = pa.int64()
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zonal.errors import ColumnError, LayoutError, ZonalError
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
+from zonal.layouts.tree import Tree
 from zonal.spark.frame import _plan, clustered
 from zonal.spark.reservoir import Part, merged_parts, reservoir
-from zonal.tree import Tree
 from zonal.verbs.show import show
 
 # --- samples ---------------------------------------------------------------------------------------------------------

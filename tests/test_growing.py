@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from arrow_values import VALUES, arrays
 from zonal.boxes import boxes_of, code, literal_columns, meets, units_of
-from zonal.cuts import cell_cuts, tree_cuts
 from zonal.growing import grow, growth
 from zonal.growing.asked import asked_of
-from zonal.keys import key_words
-from zonal.layout import Layout
-from zonal.order import stable_order
+from zonal.layouts.cuts import cell_cuts, tree_cuts
+from zonal.layouts.keys import key_words
+from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import Ranks
+from zonal.layouts.sort import stable_order
+from zonal.layouts.tree import Tree
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some
-from zonal.ranks import Ranks
 from zonal.sql.where import parse_where
-from zonal.tree import Tree
 
 
 def bound(data, queries):

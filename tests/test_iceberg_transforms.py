@@ -38,7 +38,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from zonal.files import UNKNOWN
+from zonal.snapshot import UNKNOWN
 from zonal.tables.icebergbounds import IcebergLeaf, bound_type, partition_bounds
 from zonal.tables.icebergbuckets import buckets
 from zonal.tables.icebergmanifests import LiveFiles

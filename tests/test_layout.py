@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zonal.errors import LayoutError
-from zonal.layout import CURVES, KINDS, MAX_TREE_TEXT, Layout, most_bits
+from zonal.layouts.layout import CURVES, KINDS, MAX_TREE_TEXT, Layout, most_bits
 
 NAMES = st.one_of(st.text(min_size=1, max_size=8), st.sampled_from(["a.b", "x y", 'q"q', "`", "bits", "a=b", "[", ")"]))
 

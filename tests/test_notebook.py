@@ -27,7 +27,7 @@ from zonal.auditing.audit import (
 from zonal.depth import Depth
 from zonal.display import Shown
 from zonal.errors import ZonalError
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.report.notebook import MOST_ROWS, html_of
 from zonal.report.rectangles import MOST_RECTANGLES, rectangles

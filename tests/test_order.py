@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zonal.order import stable_order
+from zonal.layouts.sort import stable_order
 
 KEYS = st.lists(st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 3), st.integers(2**64 - 4, 2**64 - 1)), max_size=60)
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from arrow_values import VALUES, arrays, order_key
 from zonal.errors import TableError
-from zonal.files import UNKNOWN, Physical
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.parquet import thrift
 from zonal.parquet.decode import ParquetLeaf, trusted
 from zonal.parquet.footer import read_footer, row_group_bounds
 from zonal.parquet.pages import page_bounds
+from zonal.snapshot import UNKNOWN, Physical
 from zonal.tables.parquetfolder import ParquetTable, file_bounds
 
 ROWS = 5
@@ -707,13 +707,17 @@ def test_the_layout_that_the_files_agree_on(tmp_path):
     layout, other = Layout.parse("zorder(x, y)"), Layout.parse("hilbert(x, y)")
     columns = pa.table({"x": [1], "y": [2]})
     for name, metadata in (("a", layout.to_json()), ("b", layout.to_json()), ("c", None)):
-        write(tmp_path, f"{name}.parquet", columns.replace_schema_metadata(metadata and {"zonal.layout": metadata}))
+        write(
+            tmp_path,
+            f"{name}.parquet",
+            columns.replace_schema_metadata(metadata and {"zonal.layouts.layout": metadata}),
+        )
     snapshot = ParquetTable(str(tmp_path)).snapshot()
     assert snapshot.layout == layout
     assert snapshot.files.layout_ids.to_pylist() == [layout.id, layout.id, None]
-    write(tmp_path, "d.parquet", columns.replace_schema_metadata({"zonal.layout": other.to_json()}))
+    write(tmp_path, "d.parquet", columns.replace_schema_metadata({"zonal.layouts.layout": other.to_json()}))
     assert ParquetTable(str(tmp_path)).snapshot().layout is None
-    write(tmp_path, "d.parquet", columns.replace_schema_metadata({"zonal.layout": "{no json"}))
+    write(tmp_path, "d.parquet", columns.replace_schema_metadata({"zonal.layouts.layout": "{no json"}))
     assert ParquetTable(str(tmp_path)).snapshot().files.layout_ids[3].as_py() is None
 
 

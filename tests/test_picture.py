@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import picture_values as made
-from zonal.files import UNKNOWN, Bounds
 from zonal.picture import MOST_AXES, MOST_BOXES, MOST_FILES, MOST_QUESTIONS, MOST_READS, picture_of, ranges_of
 from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some
 from zonal.pruning import FileIndex
+from zonal.snapshot import UNKNOWN, Bounds
 from zonal.ticks import LAST_PLACE, axis_kind, ticks_of, value_text
 from zonal.verbs.drawing import without_values
 

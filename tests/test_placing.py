@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from arrow_values import KINDS, VALUES, arrays, build, order_key
 from zonal.choosing import choose, in_commits, still_there
 from zonal.errors import ZonalError
-from zonal.files import Files, Physical, Snapshot
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import Ranks
+from zonal.layouts.tree import Tree
 from zonal.parquet.footer import read_footer
 from zonal.parquet.pages import page_bounds
 from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
-from zonal.ranks import Ranks
 from zonal.rewrite import ColumnMetrics, EqualityDelete, ReadTally, Source, Vector, Writing, Written
+from zonal.snapshot import Files, Physical, Snapshot
 from zonal.storage import Storage
-from zonal.tree import Tree
 from zonal.worker.leaves import odd_leaves
 from zonal.worker.metrics import FileMetrics
 from zonal.worker.numbered import few_valued, with_numbers

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from arrow_values import KINDS, VALUES, arrays, build, order_key
 from zonal.errors import ColumnError, RanksError
-from zonal.ranks import MAX_KNOTS, ColumnRanks, Ranks
+from zonal.layouts.ranks import MAX_KNOTS, ColumnRanks, Ranks
 
 BITS = st.sampled_from([4, 8, 16, 32])
 

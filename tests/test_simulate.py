@@ -9,12 +9,12 @@ import pytest
 
 from zonal.boxes import boxes_of, code, meets, units_of
 from zonal.growing import grow
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import Ranks
 from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.predicates.bind import bind
 from zonal.predicates.expressions import And, Call, Column, Compare, In, Or, Parameter, Unknown
 from zonal.pruning import FileIndex
-from zonal.ranks import Ranks
 from zonal.sampling import look
 from zonal.simulate.parameters import draw_parameters, has_parameters
 from zonal.simulate.predicting import Prediction, predict

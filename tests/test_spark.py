@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from zonal import Layout, Ranks
-from zonal.curves import to_signed
-from zonal.keys import key_words
+from zonal.layouts.curves import to_signed
+from zonal.layouts.keys import key_words
 
 pytestmark = pytest.mark.spark
 

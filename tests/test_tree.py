@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from arrow_values import KINDS, VALUES, arrays, build
 from zonal.boxes import code
-from zonal.cuts import LARGEST, Cuts, cuts_within, tree_cuts
 from zonal.errors import LayoutError
-from zonal.keys import key_words
-from zonal.layout import Layout
-from zonal.order import stable_order
-from zonal.ranks import Ranks
-from zonal.tree import LEAF, MAX_DEPTH, NULLS, Tree, tree_of
+from zonal.layouts.cuts import LARGEST, Cuts, cuts_within, tree_cuts
+from zonal.layouts.keys import key_words
+from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import Ranks
+from zonal.layouts.sort import stable_order
+from zonal.layouts.tree import LEAF, MAX_DEPTH, NULLS, Tree, tree_of
 from zonal.values.packed import pack
 from zonal.values.words import family_of
 

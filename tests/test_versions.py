@@ -17,9 +17,9 @@ from cluster_tables import Delta, Iceberg, Parquet
 from zonal.auditing.naming import _decoded, named_as
 from zonal.auditing.replaced import replaced_by
 from zonal.errors import TableError, ZonalError
-from zonal.files import Bounds, LazyBounds
 from zonal.predicates.bind import bind
 from zonal.pruning import FileIndex
+from zonal.snapshot import Bounds, LazyBounds
 from zonal.sql.where import parse_where
 from zonal.tables.deltalisting import LogFolder
 from zonal.tables.opening import open_table

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from zonal.batch import Clustered, cluster_batch
 from zonal.errors import ZonalAdvice, ZonalError
-from zonal.layout import Layout
-from zonal.ranks import Ranks
+from zonal.layouts.batch import Clustered, cluster_batch
+from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import Ranks
 
 if TYPE_CHECKING:
     from zonal.spark.frame import clustered

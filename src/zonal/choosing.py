@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from zonal.errors import ZonalError
-from zonal.files import Snapshot
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.predicates.bound import Bound
 from zonal.pruning import FileIndex
+from zonal.snapshot import Snapshot
 from zonal.values.arrays import Int64Array
 from zonal.values.sizes import format_size
 

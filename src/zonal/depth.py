@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from zonal.files import UNKNOWN, Bounds
 from zonal.line import line_of
 from zonal.skipping import ColumnIndex
+from zonal.snapshot import UNKNOWN, Bounds
 from zonal.values.arrays import Float64Array, Int32Array, Int64Array
 
 _NARROW = 1e-9

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.cuts import LARGEST, Cuts, cuts_within, file_cuts
-from zonal.keys import key_words, tie_columns, tie_word
-from zonal.layout import Layout
-from zonal.order import stable_order
-from zonal.ranks import Ranks
+from zonal.layouts.cuts import LARGEST, Cuts, cuts_within, file_cuts
+from zonal.layouts.keys import key_words, tie_columns, tie_word
+from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import Ranks
+from zonal.layouts.sort import stable_order
 from zonal.values.arrays import Int32Array, Int64Array, UInt64Array
 
 PIECE_BYTES = 64 * 1024**2

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from zonal.files import Snapshot
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
+from zonal.snapshot import Snapshot
 from zonal.storage import Storage
 from zonal.values.arrays import Int64Array
 

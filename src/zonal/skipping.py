@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal.files import UNKNOWN, Bounds
 from zonal.predicates.bound import All, Anything, Bound, Interval, Nulls, Point, Ranges, Some, conjuncts, leaves_of
 from zonal.predicates.fold import fold
+from zonal.snapshot import UNKNOWN, Bounds
 from zonal.values.arrays import BoolArray, Int64Array, UInt64Array
 from zonal.values.words import decoded_array, family_of, words_of
 

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from zonal.files import Files, LazyBounds, Snapshot
 from zonal.predicates.bound import Bound, conjuncts
 from zonal.pruning import PartitionIndex
 from zonal.skipping import Index, columns_of, label_of
+from zonal.snapshot import Files, LazyBounds, Snapshot
 from zonal.values.arrays import BoolArray, Int64Array
 
 Amount: TypeAlias = tuple[int, int]

@@ -3,7 +3,7 @@
 import numpy as np
 from engines import columns_of_other_types, kept_files, row_groups_lost, values_beyond_bounds
 
-from zonal.files import UNKNOWN
+from zonal.snapshot import UNKNOWN
 
 
 class EngineContract:

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from zonal.files import UNKNOWN, Bounds, Snapshot
+from zonal.snapshot import UNKNOWN, Bounds, Snapshot
 from zonal.verbs.explain import explain, prune
 
 TIMEOUT = 900

@@ -12,7 +12,7 @@ from deltalake import DeltaTable as DeltaRs
 from deltalake import QueryBuilder
 
 from zonal.errors import TableError
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.verbs import rewriting
 from zonal.verbs.cluster import Clustering, cluster
 
@@ -245,7 +245,7 @@ def test_all_files_are_replaced_in_an_operation_that_the_history_shows(sql, judg
     assert entry.isBlindAppend is False
     parameters = entry.operationParameters
     assert json.loads(parameters["zOrderBy"]) == list(CASES[name].by)
-    assert Layout.from_json(parameters["zonal.layout"]).columns == CASES[name].by
+    assert Layout.from_json(parameters["zonal.layouts.layout"]).columns == CASES[name].by
     assert int(entry.operationMetrics["numAddedFiles"]) == table.result.added_files
     assert int(entry.operationMetrics["numRemovedFiles"]) == table.result.removed_files
     frame = sql(f"SELECT DISTINCT _metadata.file_path AS path FROM {table.at(table.result.versions[0])}")

@@ -13,7 +13,7 @@ from engines import (
     seen_in,
 )
 
-from zonal.files import UNKNOWN
+from zonal.snapshot import UNKNOWN
 from zonal.tables.iceberg import IcebergTable
 
 pytestmark = pytest.mark.interop

@@ -12,7 +12,7 @@ from cluster_tables import Delta, parts_of
 from delta_rewrites import data_file, stored_vector
 from delta_tables import LogWriter, features, field, metadata
 from simulation.ledgers import Ledger
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 
 RETENTION = {"delta.logRetentionDuration": "interval 0 seconds"}
 
@@ -156,7 +156,7 @@ class DeltaLedger(Ledger):
 
     def recorded_columns(self) -> tuple[list[str], list[str]]:
         found = self.table.table
-        text = found.metadata().configuration.get("zonal.layout")
+        text = found.metadata().configuration.get("zonal.layouts.layout")
         layout = [] if text is None else list(Layout.from_json(text).columns)
         return layout, [member.name for member in found.schema().fields]
 
@@ -262,6 +262,6 @@ class VectorLedger(Ledger):
 
     def recorded_columns(self) -> tuple[list[str], list[str]]:
         meta = self.replayed()[1]
-        text = meta["configuration"].get("zonal.layout")
+        text = meta["configuration"].get("zonal.layouts.layout")
         layout = [] if text is None else list(Layout.from_json(text).columns)
         return layout, [member["name"] for member in json.loads(meta["schemaString"])["fields"]]

@@ -8,7 +8,7 @@ from cluster_tables import Iceberg, parts_of
 from iceberg_rewriting import Writer, delete_positions, delete_vectors
 from simulation.events import local
 from simulation.ledgers import Ledger
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 
 
 class IcebergLedger(Ledger):
@@ -151,7 +151,7 @@ class IcebergLedger(Ledger):
 
     def recorded_columns(self) -> tuple[list[str], list[str]]:
         table = self.table.table
-        text = table.properties.get("zonal.layout")
+        text = table.properties.get("zonal.layouts.layout")
         return [] if text is None else list(Layout.from_json(text).columns), list(table.schema().column_names)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from zonal.display import Shown
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.picture import Picture
 from zonal.workload.query import Summary
 

@@ -10,11 +10,11 @@ from zonal.advising.ground import Ground
 from zonal.advising.layouts import finalists
 from zonal.advising.merging import merged
 from zonal.advising.partitioning import best_partitioning
-from zonal.files import Snapshot
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.predicates.wording import describe
 from zonal.simulate.predicting import Prediction
 from zonal.simulate.standing import regressions, standing
+from zonal.snapshot import Snapshot
 from zonal.values.arrays import Float64Array
 
 TIE, TIE_SHARE = 0.05, 0.002

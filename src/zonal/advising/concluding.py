@@ -15,9 +15,9 @@ from zonal.advising.ground import Ground
 from zonal.advising.rules import Evidence, cautions
 from zonal.advising.statistics import has_statistics
 from zonal.boxes import NULL
-from zonal.files import Snapshot
 from zonal.simulate.predicting import Prediction
 from zonal.simulate.standing import standing
+from zonal.snapshot import Snapshot
 from zonal.values.arrays import Float64Array
 from zonal.workload.query import Summary, Workload
 

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from zonal.files import Snapshot
 from zonal.predicates.bound import All, Anything, Bound, Ranges, Some
 from zonal.predicates.fold import fold
+from zonal.snapshot import Snapshot
 from zonal.values.columns import find, leaf_type
 from zonal.values.words import family_of
 

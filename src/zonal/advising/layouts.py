@@ -7,7 +7,7 @@ from itertools import combinations, permutations
 from zonal.advising.ground import Ground
 from zonal.boxes import boxes_of
 from zonal.growing import grow
-from zonal.layout import MAX_TREE_COLUMNS, TREE, Layout
+from zonal.layouts.layout import MAX_TREE_COLUMNS, TREE, Layout
 from zonal.predicates.bound import Bound
 from zonal.simulate.trial import Trial
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from zonal.files import UNKNOWN, Bounds, Buckets, Snapshot
+from zonal.snapshot import UNKNOWN, Bounds, Buckets, Snapshot
 from zonal.values.arrays import Int64Array
 
 FEWER = 0.7

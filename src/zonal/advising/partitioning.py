@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.advising.ground import Ground
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.simulate.trial import SampledRows, Trial
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import find, leaf

@@ -18,7 +18,7 @@ from zonal.advising.ground import Ground
 from zonal.advising.statistics import statistics_advice
 from zonal.boxes import NULL
 from zonal.errors import quoted
-from zonal.layout import ADVISED_COLUMNS
+from zonal.layouts.layout import ADVISED_COLUMNS
 from zonal.predicates.bound import Anything, leaves_of
 from zonal.predicates.conjunctions import IS_NULL, RANGE
 from zonal.values.arrays import Int32Array, Int64Array

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from zonal.files import Snapshot
+from zonal.snapshot import Snapshot
 from zonal.values.columns import find, leaf_type
 from zonal.values.words import family_of
 

@@ -7,7 +7,7 @@ library, `engine-name` in the summary of a snapshot; PyIceberg leaves no name th
 import re
 from collections.abc import Iterable
 
-from zonal.files import Commit
+from zonal.snapshot import Commit
 
 LONGEST = 100
 """Characters of a name that others chose."""

@@ -6,7 +6,7 @@ from datetime import timezone
 
 from zonal.auditing.audit import Width
 from zonal.auditing.authors import in_common, plain, writer_of
-from zonal.files import Commit
+from zonal.snapshot import Commit
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_COLUMNS = 3

@@ -18,7 +18,7 @@ from zonal.auditing.pooling import Told, pools_of
 from zonal.auditing.replaced import At, Replaced, replaced_by
 from zonal.auditing.replay import Replay
 from zonal.auditing.widths import Widths
-from zonal.files import Commit, Snapshot
+from zonal.snapshot import Commit, Snapshot
 from zonal.values.arrays import Int64Array
 
 MOST_COMMITS = 50

@@ -13,7 +13,6 @@ from zonal.auditing.authors import writer_of
 from zonal.auditing.commits import Commits
 from zonal.auditing.profit import hindrance_of, is_hopeless
 from zonal.auditing.replay import Replay
-from zonal.files import UNKNOWN, Files, Snapshot
 from zonal.picture import is_worse
 from zonal.predicates.bound import conjuncts
 from zonal.predicates.expressions import Constant, Predicate
@@ -22,6 +21,7 @@ from zonal.pruning import bucket_label
 from zonal.simulate.predicting import Prediction
 from zonal.simulate.standing import Standing
 from zonal.skipping import columns_of, label_of
+from zonal.snapshot import UNKNOWN, Files, Snapshot
 from zonal.values.arrays import Float64Array, Int64Array
 from zonal.workload.query import Summary
 

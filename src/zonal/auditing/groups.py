@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.auditing.replay import Replay
-from zonal.files import UNKNOWN, Commit, Snapshot
+from zonal.snapshot import UNKNOWN, Commit, Snapshot
 from zonal.values.arrays import Float64Array, Int64Array
 
 

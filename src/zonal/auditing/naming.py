@@ -7,7 +7,7 @@ from functools import partial
 import pyarrow as pa
 
 from zonal.errors import ColumnError
-from zonal.files import Bounds, LazyBounds, Snapshot
+from zonal.snapshot import Bounds, LazyBounds, Snapshot
 from zonal.values.columns import find, leaf_type
 from zonal.values.words import family_of
 

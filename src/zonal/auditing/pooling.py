@@ -17,7 +17,7 @@ from zonal.auditing.blaming import appends_sentence, rewrites_sentence
 from zonal.auditing.culprits import harms
 from zonal.auditing.groups import Group
 from zonal.auditing.widths import Widths, widest_first
-from zonal.files import Commit, Snapshot
+from zonal.snapshot import Commit, Snapshot
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ import numpy as np
 from zonal.advising.decidable import REASON, float_columns
 from zonal.advising.statistics import statistics_advice
 from zonal.errors import quoted
-from zonal.files import UNKNOWN, Bounds, Files, Snapshot
 from zonal.predicates.bound import All, Anything, Bound, Nulls, Ranges, Some
 from zonal.predicates.fold import fold
 from zonal.pruning import points_of
+from zonal.snapshot import UNKNOWN, Bounds, Files, Snapshot
 
 _MOST = 3
 """Hindrances that are told of one query."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.auditing.excess import Chances
-from zonal.files import Files, Snapshot
 from zonal.predicates.bound import Bound
+from zonal.snapshot import Files, Snapshot
 from zonal.tally import Needed, QueryCounter
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 

@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from zonal.auditing.audit import Width
 from zonal.auditing.replaced import Replaced
-from zonal.files import Bounds, Files, LazyBounds, Snapshot
 from zonal.line import line_of
 from zonal.skipping import ColumnIndex
+from zonal.snapshot import Bounds, Files, LazyBounds, Snapshot
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 
 _SPOT = 0.01

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from zonal.demo.querylog import QueryKind
 from zonal.errors import ZonalError, quoted
-from zonal.files import Snapshot
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.predicates.expressions import And, Column, Compare, Predicate
 from zonal.pruning import FileIndex
+from zonal.snapshot import Snapshot
 from zonal.sql.where import parse_where
 from zonal.values.columns import find, leaf
 from zonal.values.selection import take_rows

@@ -14,8 +14,8 @@ from zonal.demo.asking import Question, compare
 from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Compacted, Compared, Left, Rewritten
 from zonal.demo.making import WRITERS
 from zonal.demo.telemetry import CONDITIONS, KEYS
-from zonal.files import Snapshot
 from zonal.history.store import History
+from zonal.snapshot import Snapshot
 from zonal.verbs.advise import advise
 from zonal.verbs.audit import audit
 from zonal.verbs.cluster import Step, cluster

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zonal.errors import ZonalError, quoted, suggestion
-from zonal.ranks import bind
+from zonal.layouts.ranks import bind
 
 MOST_BYTES = 4_000_000_000
 """Of the data before compression; the demonstration holds it in memory."""

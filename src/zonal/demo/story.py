@@ -18,7 +18,7 @@ from zonal.demo.owndata import read_own
 from zonal.demo.querylog import NAME, kinds, log_text
 from zonal.demo.telemetry import telemetry
 from zonal.errors import ZonalError, quoted
-from zonal.ranks import bind
+from zonal.layouts.ranks import bind
 from zonal.verbs.cluster import spark_runner
 from zonal.verbs.rewriting import Runner
 from zonal.workload.logs import Logs

@@ -17,8 +17,8 @@ import pyarrow as pa
 from zonal.boxes import Boxes, Coded
 from zonal.growing.asked import TrainingQueries, asked_of
 from zonal.growing.sides import Asking, Sides
+from zonal.layouts.tree import LEAF, MAX_DEPTH, MAX_POINT_BYTES, NULLS, Tree
 from zonal.predicates.bound import Point
-from zonal.tree import LEAF, MAX_DEPTH, MAX_POINT_BYTES, NULLS, Tree
 from zonal.values.arrays import Float64Array, Int64Array
 from zonal.values.columns import find, leaf_type
 from zonal.values.words import family_of

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from zonal.files import UNKNOWN, Bounds
+from zonal.snapshot import UNKNOWN, Bounds
 from zonal.values.words import plain_type
 
 Scalar: TypeAlias = int | float | bytes

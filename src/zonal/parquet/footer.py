@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from zonal.errors import TableError, quoted
-from zonal.files import UNKNOWN, Bounds, Physical
 from zonal.parquet import decode, thrift
 from zonal.parquet.decode import NOTHING, PHYSICAL, Annotation, ParquetLeaf, Range, Statistics
 from zonal.parquet.thrift import binary, boolean, integer, list_of, struct, text
+from zonal.snapshot import UNKNOWN, Bounds, Physical
 
 TAIL = 64 * 1024
 """Bytes read from the end of a file; the footers of most files fit, so that one read is enough."""

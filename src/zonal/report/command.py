@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zonal.advising.advice import Advice
-from zonal.layout import DEFAULT_FILE_BYTES, TREE
+from zonal.layouts.layout import DEFAULT_FILE_BYTES, TREE
 from zonal.values.sizes import format_size
 from zonal.workload.logs import Logs
 

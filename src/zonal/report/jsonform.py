@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from zonal.advising.advice import Advice, Candidate
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.report.text import layout_text
 from zonal.verbs.cluster import Clustering
 from zonal.verbs.explain import Explanation

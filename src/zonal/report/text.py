@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from zonal.layout import short_text
+from zonal.layouts.layout import short_text
 from zonal.predicates.wording import EVERYTHING
 from zonal.report.wording import plural
 from zonal.values.sizes import size_text

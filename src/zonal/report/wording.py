@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from zonal.advising.advice import Advice, Candidate, Cost, Filtered, Reads, Regression
 from zonal.advising.amounts import days_text, price_text
-from zonal.layout import DEFAULT_FILE_BYTES
+from zonal.layouts.layout import DEFAULT_FILE_BYTES
 from zonal.values.sizes import size_text
 
 MOST_CANDIDATES = 8

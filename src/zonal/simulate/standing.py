@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zonal.files import Snapshot
 from zonal.predicates.bound import Bound
 from zonal.simulate.predicting import Prediction
+from zonal.snapshot import Snapshot
 from zonal.tally import QueryCounter
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.boxes import Boxes, Coded, Units, boxes_of, code, literal_columns, meets
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import Ranks
 from zonal.predicates.bound import Bound
-from zonal.ranks import Ranks
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 from zonal.values.columns import find, leaf_type, leaves
 from zonal.values.words import family_of

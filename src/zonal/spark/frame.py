@@ -15,14 +15,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
-from zonal.batch import SAMPLE_ROWS
-from zonal.curves import to_signed
-from zonal.cuts import LARGEST, Cuts, key_cuts
 from zonal.errors import ColumnError, LayoutError, ZonalError, quoted
-from zonal.keys import key_words
-from zonal.layout import CURVES, Layout
-from zonal.order import stable_order
-from zonal.ranks import Ranks
+from zonal.layouts.batch import SAMPLE_ROWS
+from zonal.layouts.curves import to_signed
+from zonal.layouts.cuts import LARGEST, Cuts, key_cuts
+from zonal.layouts.keys import key_words
+from zonal.layouts.layout import CURVES, Layout
+from zonal.layouts.ranks import Ranks
+from zonal.layouts.sort import stable_order
 from zonal.spark.reservoir import draw, merge, read_parts
 from zonal.spark.session import is_on_this_machine
 from zonal.spark.shipping import carried

@@ -9,9 +9,9 @@ import pyarrow.fs
 
 from zonal.compression import CODECS, known_codec
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.files import Commit, Physical, Snapshot, refuse_impossible
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import Reading, Rewrite, Scan, Source, Writing
+from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import Storage, open_regular
 from zonal.tables.deltaadds import LiveFile
 from zonal.tables.deltacommit import Replacement, commit, log_folder

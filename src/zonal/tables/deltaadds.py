@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from zonal.errors import TableError, quoted
-from zonal.files import LARGEST_FILE
+from zonal.snapshot import LARGEST_FILE
 
-LAYOUT_TAG = "zonal.layout"
+LAYOUT_TAG = "zonal.layouts.layout"
 RUN_TAG = "zonal.run"
 STRINGS = pa.map_(pa.string(), pa.string())
 ADDS = pa.schema(

@@ -9,7 +9,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from zonal.errors import TableError, quoted
-from zonal.files import UNKNOWN
+from zonal.snapshot import UNKNOWN
 from zonal.storage import open_regular
 from zonal.tables.deltaadds import ADDS, LAYOUT_TAG, STRINGS, Adds, dumped, vector_id
 

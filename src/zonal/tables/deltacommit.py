@@ -23,7 +23,7 @@ import pyarrow.fs
 
 from zonal.durability import flush_folder
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import Property, Written
 from zonal.storage import Storage
 from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG, LiveFile

@@ -15,7 +15,7 @@ import pyarrow.fs
 
 from zonal.durability import flush_folders
 from zonal.errors import ConflictError, TableError, quoted
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import Property, Writing, Written
 from zonal.storage import Storage
 from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.errors import TableError, quoted
-from zonal.files import UNKNOWN, Files, LazyBounds
+from zonal.snapshot import UNKNOWN, Files, LazyBounds
 from zonal.tables.deltaadds import Adds
 from zonal.tables.deltaindex import Steps, is_indexed
 from zonal.tables.deltaschema import DeltaLeaf

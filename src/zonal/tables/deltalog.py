@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.fs
 
 from zonal.errors import TableError, quoted
-from zonal.files import UNKNOWN, Commit
+from zonal.snapshot import UNKNOWN, Commit
 from zonal.tables.deltaadds import ADDS, AddedFiles, Adds, Key, LiveFile, lives, vector_id
 from zonal.tables.deltacheckpoint import read_checkpoint_file
 from zonal.tables.deltalisting import LogFolder, Mark

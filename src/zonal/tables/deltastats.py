@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from zonal.files import UNKNOWN, Bounds
+from zonal.snapshot import UNKNOWN, Bounds
 from zonal.tables.deltaschema import TIMESTAMP_NTZ, DeltaLeaf, Json, raw_type, wide_type
 from zonal.values.arrays import Int64Array
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.errors import TableError, quoted
-from zonal.files import Bounds
+from zonal.snapshot import Bounds
 from zonal.tables.deltaadds import LiveFile
 from zonal.tables.deltastats import Counts, cast_or_null, timestamps
 

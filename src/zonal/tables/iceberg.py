@@ -17,9 +17,9 @@ from pyiceberg.table.snapshots import Snapshot as PyIcebergSnapshot
 from pyiceberg.utils.config import Config
 
 from zonal.errors import TableError, quoted, suggestion
-from zonal.files import Commit, Physical, Snapshot, refuse_impossible
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import Rewrite, Scan, Writing
+from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import refuse_special
 from zonal.tables.icebergbounds import arrow_schema, fields, leaves
 from zonal.tables.icebergcommit import Target, commit_rewrite, files_since

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyiceberg.avro.codecs import KNOWN_CODECS
 
-from zonal.files import UNKNOWN
+from zonal.snapshot import UNKNOWN
 
 _Read = Callable[[bytes, int], tuple[Any, int]]
 _ReadPairs = Callable[[bytes, int, int, dict[Any, Any]], int]

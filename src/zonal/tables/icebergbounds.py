@@ -39,7 +39,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from zonal.files import UNKNOWN, Bounds, LazyBounds
+from zonal.snapshot import UNKNOWN, Bounds, LazyBounds
 from zonal.tables.icebergmanifests import LiveFiles
 from zonal.values.arrays import Int64Array
 

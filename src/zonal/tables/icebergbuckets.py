@@ -26,7 +26,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from zonal.files import UNKNOWN, Buckets
+from zonal.snapshot import UNKNOWN, Buckets
 from zonal.tables.icebergbounds import EXACT, MICROS, NANOS, IcebergLeaf
 from zonal.tables.icebergmanifests import LiveFiles
 

@@ -34,7 +34,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from zonal.durability import flush_folders
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import Rewrite
 from zonal.tables.icebergconflicts import Replacement, partitions_of, replaced
 from zonal.tables.icebergentries import (

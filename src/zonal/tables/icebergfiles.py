@@ -18,8 +18,8 @@ from pyiceberg.types import (
 )
 
 from zonal.errors import LayoutError, quoted
-from zonal.files import Commit, Files
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
+from zonal.snapshot import Commit, Files
 from zonal.tables.icebergbounds import column_bounds, leaves, partition_bounds
 from zonal.tables.icebergbuckets import buckets
 from zonal.tables.icebergmanifests import LiveFiles, PartitionKey

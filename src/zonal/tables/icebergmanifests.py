@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyiceberg.io import FileIO
 
 from zonal.errors import TableError, quoted
-from zonal.files import UNKNOWN
+from zonal.snapshot import UNKNOWN
 from zonal.storage import refuse_special
 from zonal.tables.icebergavro import records
 from zonal.values.arrays import Int64Array

@@ -12,8 +12,8 @@ from pyiceberg.transforms import IdentityTransform, VoidTransform
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType, UUIDType
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.files import Snapshot
 from zonal.rewrite import FIELD_ID, EqualityDelete, Reading, Scan, Source, Vector
+from zonal.snapshot import Snapshot
 from zonal.storage import Storage
 from zonal.tables.icebergbounds import bound_type, fields
 from zonal.tables.icebergdeletes import DeleteIndex

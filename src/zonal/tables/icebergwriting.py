@@ -8,7 +8,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType
 
 from zonal.errors import TableError, quoted, suggestion
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import Writing
 from zonal.storage import Storage
 from zonal.tables.icebergbounds import fields

@@ -6,7 +6,7 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from zonal.errors import TableError, quoted
-from zonal.files import Snapshot
+from zonal.snapshot import Snapshot
 from zonal.tables.delta import DeltaTable, is_delta
 from zonal.tables.deltacreate import DeltaDestination
 from zonal.tables.parquetcopy import ParquetDestination

@@ -9,16 +9,16 @@ import pyarrow.fs
 
 from zonal.durability import flush_folder
 from zonal.errors import ColumnError, ConflictError, TableError, quoted, suggestion
-from zonal.files import UNKNOWN, Snapshot
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import Reading, Scan, Source, Writing, Written
+from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.storage import Storage
 from zonal.tables.hivefolders import LONGEST_NAME, hive_folders
 from zonal.tables.table import Sending, unheard
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import leaves
 
-LAYOUT_KEY = "zonal.layout"
+LAYOUT_KEY = "zonal.layouts.layout"
 
 
 def scan_files(snapshot: Snapshot, files: Int64Array, storage: Storage, columns: Sequence[str] | None) -> Scan:

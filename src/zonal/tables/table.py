@@ -6,12 +6,12 @@ from typing import Protocol, TypeGuard
 import pyarrow as pa
 
 from zonal.errors import LayoutError
-from zonal.files import Commit, Snapshot
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import Rewrite, Scan, Writing, Written
+from zonal.snapshot import Commit, Snapshot
 from zonal.values.arrays import Int64Array
 
-LAYOUT_PROPERTY = "zonal.layout"
+LAYOUT_PROPERTY = "zonal.layouts.layout"
 """Table property with the layout as JSON; in the summary of an Iceberg snapshot, that of the files that it added."""
 
 

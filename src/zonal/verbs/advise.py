@@ -14,12 +14,12 @@ from zonal.advising.asked import BoundQueries, Fit, bind_queries, chosen_queries
 from zonal.advising.concluding import Terms, conclude, nothing_known, terms_of
 from zonal.advising.ground import Ground
 from zonal.errors import TableError, ZonalError
-from zonal.files import Snapshot
-from zonal.layout import DEFAULT_FILE_BYTES
+from zonal.layouts.layout import DEFAULT_FILE_BYTES
 from zonal.picture import Picture
 from zonal.simulate.parameters import has_parameters
 from zonal.simulate.standing import standing
 from zonal.simulate.trial import MAX_COLUMNS
+from zonal.snapshot import Snapshot
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, is_readable
 from zonal.values.arrays import Float64Array

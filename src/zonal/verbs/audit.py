@@ -14,11 +14,11 @@ from zonal.auditing.drift import Limits, alerts_of
 from zonal.auditing.findings import Circumstances, Earlier, Seen, findings, ratio_of
 from zonal.auditing.naming import named_as
 from zonal.errors import TableError, ZonalError, quoted
-from zonal.files import Snapshot
 from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture import Picture
 from zonal.simulate.standing import current
+from zonal.snapshot import Snapshot
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, Versioned, is_versioned
 from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent, table_names

@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from zonal.choosing import choose, in_commits
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, quoted
-from zonal.files import Snapshot
-from zonal.layout import CURVES, Layout
+from zonal.layouts.layout import CURVES, Layout
+from zonal.layouts.ranks import bind
 from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
-from zonal.ranks import bind
+from zonal.snapshot import Snapshot
 from zonal.sql.where import parse_where
 from zonal.tables.table import Rewritable, Table, is_rewritable
 from zonal.values.arrays import Int64Array

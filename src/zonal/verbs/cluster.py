@@ -14,11 +14,11 @@ from zonal.compression import asked_codec
 from zonal.depth import depth_of
 from zonal.display import Shown
 from zonal.errors import CommitUnknownError, TableError, ZonalError, quoted
-from zonal.files import Snapshot
 from zonal.history.records import HistoryError
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.picture import Picture
 from zonal.rewrite import Property
+from zonal.snapshot import Snapshot
 from zonal.tables.opening import open_destination, read_snapshot, table_of
 from zonal.tables.table import Destination, Table, is_readable
 from zonal.values.arrays import Int64Array

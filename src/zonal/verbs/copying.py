@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.errors import TableError, quoted
-from zonal.files import Snapshot
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import Scan, Writing, Written
+from zonal.snapshot import Snapshot
 from zonal.tables.table import Destination, Readable
 from zonal.verbs.proof import check_files
 from zonal.verbs.rewriting import CommitRequest, Done, Report, Runner, refuse_filters, settle, sweep, write_files

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from zonal.advising.asked import BoundQueries, filter_weights
-from zonal.files import Snapshot
 from zonal.picture import MOST_QUESTIONS, Picture, picture_of
 from zonal.predicates.bound import Bound
 from zonal.predicates.wording import describe
+from zonal.snapshot import Snapshot
 
 
 def drawn(

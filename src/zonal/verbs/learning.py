@@ -8,10 +8,10 @@ from zonal.advising.concluding import conclude
 from zonal.advising.ground import Ground
 from zonal.advising.layouts import learn_tree
 from zonal.errors import LayoutError, TableError, quoted
-from zonal.files import Snapshot
-from zonal.layout import TREE, Layout
-from zonal.ranks import bind
+from zonal.layouts.layout import TREE, Layout
+from zonal.layouts.ranks import bind
 from zonal.simulate.standing import standing
+from zonal.snapshot import Snapshot
 from zonal.tables.table import Table
 from zonal.verbs.advise import AdviceRequest, Progress, request_of
 from zonal.verbs.checking import chosen_layout

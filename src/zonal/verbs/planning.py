@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from zonal.choosing import still_there
 from zonal.compression import asked_codec
 from zonal.display import Shown
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.rewrite import Property
 from zonal.sampling import OVERHEAD, plan
 from zonal.tables.opening import read_snapshot, table_of

@@ -9,7 +9,7 @@ from zonal.auditing.audit import Audit
 from zonal.errors import ZonalError, quoted
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.history.store import History
-from zonal.layout import short_text
+from zonal.layouts.layout import short_text
 
 if TYPE_CHECKING:
     from zonal.verbs.cluster import Clustering

@@ -13,9 +13,9 @@ from zonal.auditing.findings import Seen, standing_of
 from zonal.auditing.replay import replay
 from zonal.boxes import boxes_of
 from zonal.errors import TableError, ZonalError, quoted
-from zonal.files import Snapshot
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.simulate.parameters import has_parameters
+from zonal.snapshot import Snapshot
 from zonal.tables.table import Table, is_readable
 from zonal.values.arrays import Float64Array
 from zonal.values.columns import leaves

@@ -16,11 +16,11 @@ import pyarrow.fs
 
 from zonal.choosing import still_there
 from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError, quoted
-from zonal.files import Snapshot
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.placing import Placement, Sizes
 from zonal.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Written
 from zonal.sampling import plan
+from zonal.snapshot import Snapshot
 from zonal.tables.table import Rewritable
 from zonal.values.arrays import Int64Array
 from zonal.verbs.proof import check_files, check_rows

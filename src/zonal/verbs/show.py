@@ -9,8 +9,8 @@ import numpy as np
 from zonal.depth import Depth, depth_of
 from zonal.display import Shown
 from zonal.errors import ColumnError, quoted, suggestion
-from zonal.files import UNKNOWN, LazyBounds, Snapshot
 from zonal.picture import Picture
+from zonal.snapshot import UNKNOWN, LazyBounds, Snapshot
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.parquetfolder import Progress
 from zonal.tables.table import Table

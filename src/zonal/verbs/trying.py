@@ -8,9 +8,9 @@ from zonal.advising.asked import BoundQueries, Fit, filter_weights, halves
 from zonal.advising.decidable import decidable, float_columns
 from zonal.advising.ground import Ground
 from zonal.boxes import boxes_of, code
-from zonal.files import Snapshot
 from zonal.simulate.standing import Standing
 from zonal.simulate.trial import Trial
+from zonal.snapshot import Snapshot
 from zonal.tables.table import Table
 from zonal.verbs.looking import Looked, limits_of, row_group_shares
 

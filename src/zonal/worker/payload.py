@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from zonal.order import stable_order
+from zonal.layouts.sort import stable_order
 from zonal.values.arrays import Int32Array, Int64Array, UInt64Array
 from zonal.values.selection import take_rows
 from zonal.worker.leaves import Odd, odd_leaves

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zonal.errors import TableError, quoted, suggestion
-from zonal.files import UNKNOWN
 from zonal.rewrite import Reading, Source
+from zonal.snapshot import UNKNOWN
 from zonal.storage import Storage
 from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.selection import take_rows

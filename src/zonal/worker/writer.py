@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from zonal.cuts import key_cuts
 from zonal.durability import flush_file
-from zonal.keys import exact_words
-from zonal.layout import Layout
-from zonal.order import stable_order
+from zonal.layouts.cuts import key_cuts
+from zonal.layouts.keys import exact_words
+from zonal.layouts.layout import Layout
+from zonal.layouts.sort import stable_order
 from zonal.rewrite import Writing, Written
 from zonal.values.arrays import UInt64Array
 from zonal.values.checksum import MODULUS, row_checksum

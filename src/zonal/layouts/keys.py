@@ -8,10 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal import curves
-from zonal.layout import TREE, Layout
-from zonal.ranks import Ranks, bind
-from zonal.tree import tree_of
+from zonal.layouts import curves
+from zonal.layouts.layout import TREE, Layout
+from zonal.layouts.ranks import Ranks, bind
+from zonal.layouts.tree import tree_of
 from zonal.values.arrays import UInt64Array
 from zonal.values.columns import find, leaf, leaf_type, leaves
 from zonal.values.words import decoded_array, family_of, validity, words_in, words_of

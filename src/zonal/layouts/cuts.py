@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from zonal.layout import TREE, Layout
+from zonal.layouts.layout import TREE, Layout
 from zonal.values.arrays import Int64Array, UInt64Array
 
 SMALLEST, LARGEST = 0.5, 1.8
@@ -54,7 +54,7 @@ def cell_cuts(words: Sequence[UInt64Array], target_rows: float, *, more: float =
 
 
 def tree_cuts(words: Sequence[UInt64Array], target_rows: float) -> Int64Array:
-    """Return the positions at which pieces begin if the first word is a path through a tree (see `zonal.tree`).
+    """Return the positions at which pieces begin if the first word is a path through a tree (see `zonal.layouts.tree`).
 
     Rows of a node stay together where they are at most 1.2 times the target; a leaf with more is cut at the cells of
     the words behind the path. Neighbors of which one has less than half of the target are joined up to 1.5 times.

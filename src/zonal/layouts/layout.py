@@ -47,7 +47,7 @@ class Layout:
     salt: int | None = None
     """Seed that spreads the rows of a heavy value over its whole share of the key space; None leaves them together."""
     tree: str | None = None
-    """The cuts of a tree as `zonal.tree` writes them; they name columns by their number here."""
+    """The cuts of a tree as `zonal.layouts.tree` writes them; they name columns by their number here."""
 
     def __post_init__(self) -> None:
         for name in ("columns", "bloom_columns"):

@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zonal.errors import LayoutError, quoted
-from zonal.layout import MAX_TREE_TEXT, TREE, Layout
-from zonal.lookup import Grid
+from zonal.layouts.layout import MAX_TREE_TEXT, TREE, Layout
+from zonal.layouts.steps import Grid
 from zonal.predicates.bound import Point
 from zonal.values.arrays import Float32Array, Int16Array, Int64Array, UInt64Array
 from zonal.values.columns import find, leaf

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.errors import TableError, quoted
-from zonal.layout import Layout
+from zonal.layouts.layout import Layout
 from zonal.values.arrays import Int64Array
 
 UNKNOWN = -1

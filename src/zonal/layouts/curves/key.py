@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from zonal.curves import hilbert, linear, morton
 from zonal.errors import LayoutError, suggestion
-from zonal.layout import CURVES, MAX_COLUMNS, most_bits
+from zonal.layouts.curves import hilbert, linear, morton
+from zonal.layouts.layout import CURVES, MAX_COLUMNS, most_bits
 from zonal.values.arrays import UInt32Array, UInt64Array
 from zonal.values.words import BLOCK_ROWS
 

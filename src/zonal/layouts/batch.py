@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.cuts import LARGEST, cuts_within, key_cuts
 from zonal.errors import LayoutError, ZonalAdvice, ZonalError
-from zonal.keys import exact_words, key_words, tie_columns, tie_word
-from zonal.layout import CURVES, Layout
-from zonal.order import stable_order
-from zonal.ranks import Ranks, bind
+from zonal.layouts.cuts import LARGEST, cuts_within, key_cuts
+from zonal.layouts.keys import exact_words, key_words, tie_columns, tie_word
+from zonal.layouts.layout import CURVES, Layout
+from zonal.layouts.ranks import Ranks, bind
+from zonal.layouts.sort import stable_order
 from zonal.values.arrays import Int64Array, UInt64Array
 from zonal.values.selection import take_rows
 

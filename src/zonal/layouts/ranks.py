@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.errors import ColumnError, RanksError, quoted
-from zonal.lookup import Knots, Lookup
+from zonal.layouts.steps import Knots, Lookup
 from zonal.values.arrays import UInt32Array, UInt64Array
 from zonal.values.columns import find, leaf, leaf_type
 from zonal.values.packed import pack, unpack

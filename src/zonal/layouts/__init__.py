@@ -1,0 +1,1 @@
+"""Layouts: what the rows of a table are ordered by."""
