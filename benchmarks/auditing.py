@@ -26,9 +26,9 @@ from rich.table import Table
 from zonal.auditing.replay import replay
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
-from zonal.pruning import FileIndex
-from zonal.simulate.standing import standing
+from zonal.skipping.files import FileIndex
 from zonal.snapshot import Bounds, Commit, Files, Snapshot
+from zonal.trials.today import standing
 from zonal.values.arrays import Int64Array
 from zonal.verbs.audit import Auditor
 from zonal.verbs.replaying import Auditing

@@ -11,8 +11,8 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from zonal.boxes import Boxes, Coded, meets, units_of
 from zonal.layouts.curves import encode
+from zonal.trials.boxes import Boxes, Coded, meets, units_of
 from zonal.values.arrays import Int64Array, UInt64Array
 from zonal.values.words import decoded_array, family_of, validity, words_of
 

@@ -13,16 +13,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.layoutdata import CASES
-from zonal.boxes import boxes_of, code, meets, units_of
-from zonal.growing import grow
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
-from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
+from zonal.learning import grow
+from zonal.plan.placement import Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
-from zonal.simulate.predicting import predict
-from zonal.simulate.trial import SampledRows, Trial, trial_of
 from zonal.sql.where import parse_where
+from zonal.trials.boxes import boxes_of, code, meets, units_of
+from zonal.trials.prediction import predict
+from zonal.trials.trial import SampledRows, Trial, trial_of
 
 ROW_BYTES = 100.0
 LEARNED, APPLIED = 7, 3

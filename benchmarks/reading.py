@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from zonal.predicates.bind import bind
-from zonal.skipping import Index
+from zonal.skipping.index import Index
 from zonal.snapshot import Bounds
 from zonal.sql.where import parse_where
 

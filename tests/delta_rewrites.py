@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from delta_tables import LogWriter, add, stats
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Rewrite
+from zonal.plan.rewrite import Rewrite
 from zonal.tables.delta import DeltaTable
 from zonal.worker.leaves import odd_leaves
 from zonal.worker.reader import Reader

@@ -22,7 +22,7 @@ from pyroaring import BitMap
 
 from iceberg_tables import Handmade
 from zonal.layouts.layout import Layout
-from zonal.rewrite import FIELD_ID, ColumnMetrics, Rewrite, Written
+from zonal.plan.rewrite import FIELD_ID, ColumnMetrics, Rewrite, Written
 from zonal.tables.iceberg import IcebergTable
 from zonal.tables.icebergscan import reading_schema
 

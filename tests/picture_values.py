@@ -19,7 +19,7 @@ from zonal.auditing.audit import (
     Width,
 )
 from zonal.history.records import AuditRecord, RunRecord
-from zonal.picture import picture_of
+from zonal.picture.picture import picture_of
 from zonal.predicates.bind import bind
 from zonal.snapshot import Bounds, Files, Snapshot
 from zonal.sql.where import parse_where

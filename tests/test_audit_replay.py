@@ -13,14 +13,14 @@ from zonal.auditing import replay as replaying
 from zonal.auditing.excess import Chances
 from zonal.auditing.profit import hindrance_of, is_hopeless
 from zonal.auditing.replay import replay
-from zonal.line import line_of
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some, union
-from zonal.pruning import FileIndex
-from zonal.simulate.standing import standing
-from zonal.skipping import ColumnIndex
+from zonal.skipping.files import FileIndex
+from zonal.skipping.index import ColumnIndex
+from zonal.skipping.line import line_of
 from zonal.snapshot import UNKNOWN, Bounds, Buckets, Files, Snapshot
 from zonal.sql.where import parse_where
+from zonal.trials.today import standing
 
 SCHEMA = pa.schema(
     {

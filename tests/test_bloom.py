@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from arrow_values import VALUES, arrays
 from zonal.parquet.bloom import bloom_might_contain, plain_bytes, xxh64
-from zonal.parquet.decode import ParquetLeaf
 from zonal.parquet.footer import read_footer
+from zonal.parquet.statistics import ParquetLeaf
 from zonal.snapshot import Physical
 
 X = Physical("x")

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from arrow_values import KINDS, arrays, order_key
 from test_skipping import PREDICATES, SCHEMA, VALUES, sql
-from zonal.boxes import boxes_of, code, literal_columns, meets, units_of
 from zonal.errors import ColumnError
 from zonal.predicates import conjunctions
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Nulls, leaves_of
 from zonal.predicates.expressions import And, Column, Compare, Constant, In, IsNull, Or, StartsWith, Unknown
-from zonal.skipping import Index
+from zonal.skipping.index import Index
 from zonal.snapshot import Bounds
 from zonal.sql.where import parse_where
+from zonal.trials.boxes import boxes_of, code, literal_columns, meets, units_of
 
 COLUMNS = list(VALUES)
 
@@ -228,7 +228,7 @@ def test_memory_stays_bounded_where_many_units_meet_many_boxes(monkeypatch):
     units = units_of(coded, np.arange(500), np.arange(500), widen=False)
     boxes = boxes_of([bind(Compare(X, "=", value), data.schema) for value in range(500)], coded)
     whole = meets(units, boxes)
-    monkeypatch.setattr("zonal.boxes._CELLS", 1200)
+    monkeypatch.setattr("zonal.trials.boxes._CELLS", 1200)
     assert (meets(units, boxes) == whole).all()
     assert (whole == np.eye(500, dtype=bool)).all()
 

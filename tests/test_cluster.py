@@ -20,12 +20,12 @@ import zonal
 from arrow_values import VALUES, build
 from cluster_tables import Delta, Iceberg, Meanwhile, Parquet, assert_same_rows, home, parts_of, row_counts, telemetry
 from iceberg_rewriting import Writer
-from zonal.boxes import boxes_of, code
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError
-from zonal.growing import grow
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.tree import tree_of
+from zonal.learning import grow
 from zonal.predicates.bound import Interval, Ranges
+from zonal.trials.boxes import boxes_of, code
 from zonal.verbs import rewriting
 
 IN_PLACE = ["delta", "iceberg v1", "iceberg v2", "iceberg v3"]

@@ -301,7 +301,7 @@ SPARK = """
 import json, os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-import zonal.placing as placing
+import zonal.plan.placement as placing
 import zonal.spark.job as job
 from cluster_tables import Delta, parts_of, telemetry
 from zonal.verbs.cluster import cluster

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from judge import PLAIN_DUCKDB
 from zonal.errors import PredicateError
 from zonal.predicates.bind import bind
-from zonal.skipping import Index
+from zonal.skipping.index import Index
 from zonal.snapshot import Bounds
 from zonal.sql.where import parse_where
 

@@ -7,8 +7,8 @@ import pytest
 from deltalake import WriterProperties, write_deltalake
 
 from cluster_tables import assert_same_rows, home, parts_of, telemetry
-from zonal.compression import CODECS
 from zonal.errors import TableError, ZonalError
+from zonal.parquet.codecs import CODECS
 
 ROWS = telemetry(400)
 NAMES = {"none": "UNCOMPRESSED"}

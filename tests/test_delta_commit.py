@@ -32,7 +32,7 @@ from delta_rewrites import (
 from delta_tables import ADD, CHECKPOINT, LogWriter, features, field, metadata, protocol, remove, struct
 from zonal.errors import CommitUnknownError, ConflictError, TableError
 from zonal.layouts.layout import Layout
-from zonal.rewrite import ColumnMetrics, Written
+from zonal.plan.rewrite import ColumnMetrics, Written
 from zonal.tables import deltacommit
 from zonal.tables.delta import DeltaTable
 from zonal.tables.deltacommit import put_if_absent

@@ -12,7 +12,7 @@ from delta_rewrites import bitmap, data_file, everything, inline_vector, read_ro
 from delta_tables import ADD, CHECKPOINT, LogWriter, features, field, metadata, protocol, remove, struct
 from zonal.errors import ColumnError, TableError
 from zonal.layouts.layout import Layout
-from zonal.rewrite import FIELD_ID
+from zonal.plan.rewrite import FIELD_ID
 from zonal.tables.delta import DeltaTable
 from zonal.tables.deltascan import z85
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zonal.depth import depth_of
+from zonal.skipping.depth import depth_of
 from zonal.snapshot import UNKNOWN, Bounds
 
 INTEGERS = pa.int64()

@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arrow_values import VALUES, arrays
-from zonal.boxes import boxes_of, code, literal_columns, meets, units_of
-from zonal.growing import grow, growth
-from zonal.growing.asked import asked_of
 from zonal.layouts.cuts import cell_cuts, tree_cuts
 from zonal.layouts.keys import key_words
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.layouts.sort import stable_order
 from zonal.layouts.tree import Tree
+from zonal.learning import grow, growth
+from zonal.learning.training import asked_of
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some
 from zonal.sql.where import parse_where
+from zonal.trials.boxes import boxes_of, code, literal_columns, meets, units_of
 
 
 def bound(data, queries):

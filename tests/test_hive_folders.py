@@ -16,7 +16,7 @@ import zonal
 from cluster_tables import Delta, assert_same_rows, home, parts_of
 from local_runner import run_here
 from zonal.errors import TableError
-from zonal.rewrite import Written
+from zonal.plan.rewrite import Written
 from zonal.storage import Storage
 from zonal.tables.deltawrite import add_action
 from zonal.tables.hivefolders import HIVE_NULL, hive_folders

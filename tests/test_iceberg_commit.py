@@ -37,7 +37,7 @@ from iceberg_rewriting import (
 from iceberg_tables import catalog_in, properties_in
 from zonal.errors import CommitUnknownError, ConflictError, TableError
 from zonal.layouts.layout import Layout
-from zonal.rewrite import ColumnMetrics, Written
+from zonal.plan.rewrite import ColumnMetrics, Written
 from zonal.tables.iceberg import IcebergTable
 from zonal.tables.icebergavro import records
 from zonal.tables.icebergentries import read_contents

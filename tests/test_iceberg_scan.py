@@ -51,7 +51,7 @@ from iceberg_rewriting import (
 from iceberg_tables import catalog_in, properties_in
 from zonal.errors import ColumnError, ConflictError, TableError
 from zonal.layouts.layout import Layout
-from zonal.rewrite import FIELD_ID, EqualityDelete, Vector
+from zonal.plan.rewrite import FIELD_ID, EqualityDelete, Vector
 from zonal.storage import azure_arguments, gcs_arguments, s3_arguments
 from zonal.tables.icebergcreate import IcebergDestination
 

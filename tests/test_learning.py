@@ -13,11 +13,11 @@ from learning_data import FILES, case_of, delta_table
 from local_runner import run_here
 from zonal import advise, cluster, open_table
 from zonal.predicates.bind import bind
-from zonal.simulate.predicting import predict
-from zonal.simulate.standing import current, standing
-from zonal.simulate.trial import filtered_columns, trial_of
 from zonal.sql.where import parse_where
 from zonal.tables.opening import read_snapshot
+from zonal.trials.prediction import predict
+from zonal.trials.today import current, standing
+from zonal.trials.trial import filtered_columns, trial_of
 from zonal.verbs.advise import SAMPLE_ROWS
 from zonal.verbs.looking import look_at
 from zonal.workload.query import Workload

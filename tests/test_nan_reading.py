@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from cluster_tables import home
 from zonal.parquet.footer import read_footer, row_group_bounds
-from zonal.parquet.pages import page_bounds
+from zonal.parquet.page_index import page_bounds
 from zonal.predicates.bind import bind
-from zonal.pruning import FileIndex
-from zonal.skipping import Index
+from zonal.skipping.files import FileIndex
+from zonal.skipping.index import Index
 from zonal.snapshot import Physical
 from zonal.sql.where import parse_where
 from zonal.tables.opening import table_of

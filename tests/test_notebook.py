@@ -24,13 +24,13 @@ from zonal.auditing.audit import (
     QueryAudit,
     Width,
 )
-from zonal.depth import Depth
 from zonal.display import Shown
 from zonal.errors import ZonalError
 from zonal.layouts.layout import Layout
-from zonal.picture import Axis, Drawing, DrawnQuery, Picture
+from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.report.notebook import MOST_ROWS, html_of
 from zonal.report.rectangles import MOST_RECTANGLES, rectangles
+from zonal.skipping.depth import Depth
 from zonal.verbs.cluster import Clustering, KeyDepth
 from zonal.verbs.explain import Explanation, Level
 from zonal.verbs.learning import Predicted

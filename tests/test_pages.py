@@ -13,7 +13,7 @@ import pytest
 
 import picture_values as made
 from zonal.errors import ZonalError
-from zonal.picture import picture_of
+from zonal.picture.picture import picture_of
 from zonal.report import plotly
 from zonal.report.charts import packed, packed_bits, scripts_of
 from zonal.report.filecharts import MOST_DATA, depth_chart, files_chart

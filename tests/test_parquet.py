@@ -19,9 +19,9 @@ from arrow_values import VALUES, arrays, order_key
 from zonal.errors import TableError
 from zonal.layouts.layout import Layout
 from zonal.parquet import thrift
-from zonal.parquet.decode import ParquetLeaf, trusted
 from zonal.parquet.footer import read_footer, row_group_bounds
-from zonal.parquet.pages import page_bounds
+from zonal.parquet.page_index import page_bounds
+from zonal.parquet.statistics import ParquetLeaf, trusted
 from zonal.snapshot import UNKNOWN, Physical
 from zonal.tables.parquetfolder import ParquetTable, file_bounds
 

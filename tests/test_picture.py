@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import picture_values as made
-from zonal.picture import MOST_AXES, MOST_BOXES, MOST_FILES, MOST_QUESTIONS, MOST_READS, picture_of, ranges_of
+from zonal.picture.picture import MOST_AXES, MOST_BOXES, MOST_FILES, MOST_QUESTIONS, MOST_READS, picture_of, ranges_of
+from zonal.picture.ticks import LAST_PLACE, axis_kind, ticks_of, value_text
 from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some
-from zonal.pruning import FileIndex
+from zonal.skipping.files import FileIndex
 from zonal.snapshot import UNKNOWN, Bounds
-from zonal.ticks import LAST_PLACE, axis_kind, ticks_of, value_text
 from zonal.verbs.drawing import without_values
 
 WHOLE = pa.schema([("x", pa.int64()), ("y", pa.float64()), ("s", pa.string())])

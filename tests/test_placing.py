@@ -17,15 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arrow_values import KINDS, VALUES, arrays, build, order_key
-from zonal.choosing import choose, in_commits, still_there
 from zonal.errors import ZonalError
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.layouts.tree import Tree
 from zonal.parquet.footer import read_footer
-from zonal.parquet.pages import page_bounds
-from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
-from zonal.rewrite import ColumnMetrics, EqualityDelete, ReadTally, Source, Vector, Writing, Written
+from zonal.parquet.page_index import page_bounds
+from zonal.plan.choice import choose, in_commits, still_there
+from zonal.plan.placement import Sample, Sizes, has_heavy_keys, plan_placement
+from zonal.plan.rewrite import ColumnMetrics, EqualityDelete, ReadTally, Source, Vector, Writing, Written
 from zonal.snapshot import Files, Physical, Snapshot
 from zonal.storage import Storage
 from zonal.worker.leaves import odd_leaves
@@ -59,7 +59,7 @@ def numbers(rows, seed=0, distinct=10_000):
 
 
 def planned(layout, sample, sizes):
-    """Plan as `zonal.sampling.plan` does."""
+    """Plan as `zonal.study.sample.plan` does."""
     ranks = Ranks.fit(sample.data, layout.curve_columns)
     heavy = has_heavy_keys(layout, ranks, sample, sizes)
     return plan_placement(layout, ranks, sample, sizes, ties=heavy)

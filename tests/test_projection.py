@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zonal.errors import TableError
-from zonal.rewrite import FIELD_ID, Reading, Source
+from zonal.plan.rewrite import FIELD_ID, Reading, Source
 from zonal.storage import Storage
 from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError

@@ -7,21 +7,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from zonal.boxes import boxes_of, code, meets, units_of
-from zonal.growing import grow
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
-from zonal.placing import Sample, Sizes, has_heavy_keys, plan_placement
+from zonal.learning import grow
+from zonal.plan.placement import Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.predicates.bind import bind
 from zonal.predicates.expressions import And, Call, Column, Compare, In, Or, Parameter, Unknown
-from zonal.pruning import FileIndex
-from zonal.sampling import look
-from zonal.simulate.parameters import draw_parameters, has_parameters
-from zonal.simulate.predicting import Prediction, predict
-from zonal.simulate.standing import current, partition_only, regressions, standing
-from zonal.simulate.trial import SampledRows, filtered_columns, trial_of
+from zonal.skipping.files import FileIndex
 from zonal.sql.where import parse_where
+from zonal.study.sample import look
 from zonal.tables.opening import open_table
+from zonal.trials.boxes import boxes_of, code, meets, units_of
+from zonal.trials.parameters import draw_parameters, has_parameters
+from zonal.trials.prediction import Prediction, predict
+from zonal.trials.today import current, partition_only, regressions, standing
+from zonal.trials.trial import SampledRows, filtered_columns, trial_of
 
 ROW_BYTES = 100.0
 ROWS = 60_000

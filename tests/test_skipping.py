@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from zonal.errors import PredicateError
 from zonal.predicates.bind import bind
 from zonal.predicates.expressions import And, Call, Column, Compare, Constant, In, IsNull, Or, StartsWith, Unknown
-from zonal.skipping import Index
+from zonal.skipping.index import Index
 from zonal.snapshot import UNKNOWN, Bounds
 
 UTC = dt.timezone.utc

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arrow_values import KINDS, VALUES, arrays, build
-from zonal.boxes import code
 from zonal.errors import LayoutError
 from zonal.layouts.cuts import LARGEST, Cuts, cuts_within, tree_cuts
 from zonal.layouts.keys import key_words
@@ -19,6 +18,7 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.layouts.sort import stable_order
 from zonal.layouts.tree import LEAF, MAX_DEPTH, NULLS, Tree, tree_of
+from zonal.trials.boxes import code
 from zonal.values.packed import pack
 from zonal.values.words import family_of
 

@@ -18,7 +18,7 @@ from zonal.auditing.naming import _decoded, named_as
 from zonal.auditing.replaced import replaced_by
 from zonal.errors import TableError, ZonalError
 from zonal.predicates.bind import bind
-from zonal.pruning import FileIndex
+from zonal.skipping.files import FileIndex
 from zonal.snapshot import Bounds, LazyBounds
 from zonal.sql.where import parse_where
 from zonal.tables.deltalisting import LogFolder

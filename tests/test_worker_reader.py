@@ -18,7 +18,7 @@ from pyroaring import BitMap64
 
 from parquet_damage import with_chunk
 from zonal.errors import TableError
-from zonal.rewrite import FIELD_ID, EqualityDelete, Reading, Source, Vector
+from zonal.plan.rewrite import FIELD_ID, EqualityDelete, Reading, Source, Vector
 from zonal.storage import Storage
 from zonal.worker.cache import Cache
 from zonal.worker.datafile import RowGroupSize

@@ -14,7 +14,7 @@ from benchmarks.rewriters.copies import opened, result_folder
 from benchmarks.rewriters.inputs import Input
 from benchmarks.rewriters.job import Job
 from zonal.predicates.bind import bind
-from zonal.pruning import FileIndex
+from zonal.skipping.files import FileIndex
 from zonal.sql.where import parse_where
 from zonal.tables.parquetfolder import ParquetTable
 

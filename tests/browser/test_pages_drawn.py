@@ -15,7 +15,7 @@ import pytest
 
 import picture_values as made
 from test_advise_report import advice
-from zonal.picture import picture_of
+from zonal.picture.picture import picture_of
 from zonal.report.html import advice_page
 from zonal.report.jsonform import to_json
 from zonal.report.notebook import html_of

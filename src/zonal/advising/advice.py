@@ -11,7 +11,7 @@ from typing import Literal
 
 from zonal.display import Shown
 from zonal.layouts.layout import Layout
-from zonal.picture import Picture
+from zonal.picture.picture import Picture
 from zonal.workload.query import Summary
 
 CandidateKind = Literal["leave", "sizes", "linear", "zorder", "hilbert", "tree", "partition"]

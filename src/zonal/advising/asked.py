@@ -10,8 +10,8 @@ from zonal.errors import PredicateError
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Anything, Bound, Nulls, Ranges, leaves_of
 from zonal.predicates.wording import describe
-from zonal.simulate.parameters import draw_parameters, has_parameters
-from zonal.skipping import columns_of
+from zonal.skipping.index import columns_of
+from zonal.trials.parameters import draw_parameters, has_parameters
 from zonal.values.arrays import Float64Array, Int64Array
 from zonal.workload.query import Query, Workload
 

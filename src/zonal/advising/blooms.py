@@ -10,7 +10,7 @@ from zonal.advising.asked import filters_of, is_equality
 from zonal.advising.ground import Ground
 from zonal.errors import quoted
 from zonal.layouts.layout import TREE, Layout
-from zonal.simulate.predicting import Prediction
+from zonal.trials.prediction import Prediction
 from zonal.values.columns import find, leaf_type
 
 LEAST_DISTINCT = 1000

@@ -12,9 +12,9 @@ from zonal.advising.merging import merged
 from zonal.advising.partitioning import best_partitioning
 from zonal.layouts.layout import Layout
 from zonal.predicates.wording import describe
-from zonal.simulate.predicting import Prediction
-from zonal.simulate.standing import regressions, standing
 from zonal.snapshot import Snapshot
+from zonal.trials.prediction import Prediction
+from zonal.trials.today import regressions, standing
 from zonal.values.arrays import Float64Array
 
 TIE, TIE_SHARE = 0.05, 0.002

@@ -14,10 +14,10 @@ from zonal.advising.deciding import decide, first_layout
 from zonal.advising.ground import Ground
 from zonal.advising.rules import Evidence, cautions
 from zonal.advising.statistics import has_statistics
-from zonal.boxes import NULL
-from zonal.simulate.predicting import Prediction
-from zonal.simulate.standing import standing
 from zonal.snapshot import Snapshot
+from zonal.trials.boxes import NULL
+from zonal.trials.prediction import Prediction
+from zonal.trials.today import standing
 from zonal.values.arrays import Float64Array
 from zonal.workload.query import Summary, Workload
 

@@ -6,13 +6,13 @@ from functools import cached_property
 import numpy as np
 
 from zonal.advising.asked import BoundQueries, Fit
-from zonal.boxes import boxes_of
 from zonal.layouts.layout import DEFAULT_ROW_GROUP_ROWS, Layout
 from zonal.predicates.bound import Bound
-from zonal.simulate.predicting import Prediction, predict
-from zonal.simulate.standing import Standing
-from zonal.simulate.trial import SampledRows, Trial
 from zonal.snapshot import Snapshot
+from zonal.trials.boxes import boxes_of
+from zonal.trials.prediction import Prediction, predict
+from zonal.trials.today import Standing
+from zonal.trials.trial import SampledRows, Trial
 from zonal.values.arrays import Float64Array, Int64Array
 
 _SCREEN_ROWS, _SCREEN_FILES, _SCREEN_QUERIES = 12_000, 250, 250

@@ -5,11 +5,11 @@ from dataclasses import replace
 from itertools import combinations, permutations
 
 from zonal.advising.ground import Ground
-from zonal.boxes import boxes_of
-from zonal.growing import grow
 from zonal.layouts.layout import MAX_TREE_COLUMNS, TREE, Layout
+from zonal.learning import grow
 from zonal.predicates.bound import Bound
-from zonal.simulate.trial import Trial
+from zonal.trials.boxes import boxes_of
+from zonal.trials.trial import Trial
 
 _SINGLES, _COLUMNS = 12, 5
 """Columns that are tried alone, those of the most weight; and of them the best ones, that are tried together."""

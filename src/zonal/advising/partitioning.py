@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from zonal.advising.ground import Ground
 from zonal.layouts.layout import Layout
-from zonal.simulate.trial import SampledRows, Trial
+from zonal.trials.trial import SampledRows, Trial
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import find, leaf
 

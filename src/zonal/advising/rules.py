@@ -16,11 +16,11 @@ from zonal.advising.asked import LEAST_QUERIES, opaque_filters
 from zonal.advising.decidable import REASON
 from zonal.advising.ground import Ground
 from zonal.advising.statistics import statistics_advice
-from zonal.boxes import NULL
 from zonal.errors import quoted
 from zonal.layouts.layout import ADVISED_COLUMNS
 from zonal.predicates.bound import Anything, leaves_of
 from zonal.predicates.conjunctions import IS_NULL, RANGE
+from zonal.trials.boxes import NULL
 from zonal.values.arrays import Int32Array, Int64Array
 from zonal.values.columns import find, leaf
 from zonal.values.sizes import size_text

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from zonal.display import Shown
-from zonal.picture import Picture
+from zonal.picture.picture import Picture
 from zonal.workload.query import Summary
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zonal.line import Line, line_of
 from zonal.predicates.bound import All, Bound, Interval, Nulls, Ranges, Some
 from zonal.predicates.fold import fold
-from zonal.skipping import ColumnIndex, Index
+from zonal.skipping.index import ColumnIndex, Index
+from zonal.skipping.line import Line, line_of
 from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.values.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 

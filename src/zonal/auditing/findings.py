@@ -13,15 +13,15 @@ from zonal.auditing.authors import writer_of
 from zonal.auditing.commits import Commits
 from zonal.auditing.profit import hindrance_of, is_hopeless
 from zonal.auditing.replay import Replay
-from zonal.picture import is_worse
+from zonal.picture.picture import is_worse
 from zonal.predicates.bound import conjuncts
 from zonal.predicates.expressions import Constant, Predicate
 from zonal.predicates.wording import EVERYTHING, describe
-from zonal.pruning import bucket_label
-from zonal.simulate.predicting import Prediction
-from zonal.simulate.standing import Standing
-from zonal.skipping import columns_of, label_of
+from zonal.skipping.files import bucket_label
+from zonal.skipping.index import columns_of, label_of
 from zonal.snapshot import UNKNOWN, Files, Snapshot
+from zonal.trials.prediction import Prediction
+from zonal.trials.today import Standing
 from zonal.values.arrays import Float64Array, Int64Array
 from zonal.workload.query import Summary
 

@@ -10,7 +10,7 @@ from zonal.advising.statistics import statistics_advice
 from zonal.errors import quoted
 from zonal.predicates.bound import All, Anything, Bound, Nulls, Ranges, Some
 from zonal.predicates.fold import fold
-from zonal.pruning import points_of
+from zonal.skipping.files import points_of
 from zonal.snapshot import UNKNOWN, Bounds, Files, Snapshot
 
 _MOST = 3

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from zonal.auditing.authors import kind_of
 from zonal.auditing.naming import named_as
-from zonal.skipping import ColumnIndex
+from zonal.skipping.index import ColumnIndex
 from zonal.snapshot import Bounds, Commit, Files, Snapshot
 from zonal.values.arrays import BoolArray, Int64Array
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from zonal.auditing.excess import Chances
 from zonal.predicates.bound import Bound
+from zonal.skipping.counts import Needed, QueryCounter
 from zonal.snapshot import Files, Snapshot
-from zonal.tally import Needed, QueryCounter
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 
 _MOST_FILES = 5_000

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from zonal.auditing.audit import Width
 from zonal.auditing.replaced import Replaced
-from zonal.line import line_of
-from zonal.skipping import ColumnIndex
+from zonal.skipping.index import ColumnIndex
+from zonal.skipping.line import line_of
 from zonal.snapshot import Bounds, Files, LazyBounds, Snapshot
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 

@@ -12,7 +12,7 @@ from zonal.errors import ZonalError, quoted
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.predicates.expressions import And, Column, Compare, Predicate
-from zonal.pruning import FileIndex
+from zonal.skipping.files import FileIndex
 from zonal.snapshot import Snapshot
 from zonal.sql.where import parse_where
 from zonal.values.columns import find, leaf

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from zonal.errors import TableError
 from zonal.parquet import thrift
-from zonal.parquet.decode import NANOS, ParquetLeaf, is_text
 from zonal.parquet.footer import Footer, read_span
+from zonal.parquet.statistics import NANOS, ParquetLeaf, is_text
 from zonal.parquet.thrift import integer
 from zonal.snapshot import Physical
 from zonal.values.words import plain_type

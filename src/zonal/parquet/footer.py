@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from zonal.errors import TableError, quoted
-from zonal.parquet import decode, thrift
-from zonal.parquet.decode import NOTHING, PHYSICAL, Annotation, ParquetLeaf, Range, Statistics
+from zonal.parquet import statistics as decode
+from zonal.parquet import thrift
+from zonal.parquet.statistics import NOTHING, PHYSICAL, Annotation, ParquetLeaf, Range, Statistics
 from zonal.parquet.thrift import binary, boolean, integer, list_of, struct, text
 from zonal.snapshot import UNKNOWN, Bounds, Physical
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from zonal.plan.rewrite import Property
 from zonal.report.text import layout_text, printable
 from zonal.report.wording import Fact, plural, share_text
-from zonal.rewrite import Property
 from zonal.values.sizes import size_text
 from zonal.verbs.cluster import Clustering
 from zonal.verbs.learning import Predicted

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from zonal.depth import Depth
-from zonal.picture import Axis, Drawing, DrawnQuery, Picture
+from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
+from zonal.picture.ticks import LAST_PLACE
 from zonal.report.charts import Chart, Choice, packed, packed_bits, shown, swatches
 from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, text
 from zonal.report.text import query_text
 from zonal.report.wording import plural, share_text
-from zonal.ticks import LAST_PLACE
+from zonal.skipping.depth import Depth
 from zonal.values.arrays import UInt16Array
 from zonal.values.sizes import size_text
 

@@ -11,7 +11,7 @@ from zonal.advising.advice import Advice
 from zonal.auditing.audit import Audit
 from zonal.display import Shown
 from zonal.errors import ZonalError
-from zonal.picture import Picture
+from zonal.picture.picture import Picture
 from zonal.report.audit import audit_facts, audit_notes, commit_text, hindered, known_share, verdict
 from zonal.report.clustering import clustering_facts, nothing_text, plan_facts, table_text
 from zonal.report.page import NOTHING, Html, Row, described, element, joined, listed, name, table, text

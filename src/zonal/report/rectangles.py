@@ -6,11 +6,11 @@ from itertools import islice, product
 import numpy as np
 import numpy.typing as npt
 
-from zonal.picture import Axis, Drawing, DrawnQuery, Picture
+from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
+from zonal.picture.ticks import apart
 from zonal.report.page import NOTHING, Html, element, joined, text
 from zonal.report.text import printable, query_text
 from zonal.report.wording import clipped, plural, share_text
-from zonal.ticks import apart
 from zonal.values.arrays import Float64Array
 
 MOST_RECTANGLES = 2000

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zonal.picture import Picture, is_worse
+from zonal.picture.picture import Picture, is_worse
 from zonal.report.charts import Chart, shown
 from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, text
 from zonal.report.text import query_text

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from zonal.errors import ZonalError
-from zonal.placing import Placement
-from zonal.rewrite import ReadTally, Scan, Writing, Written
+from zonal.plan.placement import Placement
+from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
 from zonal.spark.progress import Stage, watch
 from zonal.spark.session import is_on_this_machine, settings
 from zonal.spark.shipping import shipped

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from zonal.rewrite import Scan
+from zonal.plan.rewrite import Scan
 from zonal.spark.session import is_on_this_machine
 from zonal.spark.shipping import carried
 from zonal.spark.splitting import dealt

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
-from zonal.compression import CODECS, known_codec
 from zonal.errors import ColumnError, TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Reading, Rewrite, Scan, Source, Writing
+from zonal.parquet.codecs import CODECS, known_codec
+from zonal.plan.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import Storage, open_regular
 from zonal.tables.deltaadds import LiveFile

@@ -24,7 +24,7 @@ import pyarrow.fs
 from zonal.durability import flush_folder
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Property, Written
+from zonal.plan.rewrite import Property, Written
 from zonal.storage import Storage
 from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG, LiveFile
 from zonal.tables.deltaindex import indexed

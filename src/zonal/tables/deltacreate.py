@@ -16,7 +16,7 @@ import pyarrow.fs
 from zonal.durability import flush_folders
 from zonal.errors import ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Property, Writing, Written
+from zonal.plan.rewrite import Property, Writing, Written
 from zonal.storage import Storage
 from zonal.tables.deltaadds import LAYOUT_TAG, RUN_TAG
 from zonal.tables.deltacommit import engine, log_folder, put_if_absent

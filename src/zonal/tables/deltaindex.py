@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zonal.errors import quoted
-from zonal.rewrite import Property
+from zonal.plan.rewrite import Property
 from zonal.tables.deltalog import Metadata
 from zonal.tables.deltascan import Columns
 

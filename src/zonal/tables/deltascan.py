@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.rewrite import Reading, Vector
+from zonal.plan.rewrite import Reading, Vector
 from zonal.tables.deltaadds import LiveFile
 from zonal.tables.deltalog import Metadata, Protocol
 from zonal.tables.deltaschema import DeltaLeaf, file_fields, read_schema

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from zonal.errors import TableError, quoted
-from zonal.rewrite import FIELD_ID
+from zonal.plan.rewrite import FIELD_ID
 from zonal.values.columns import find
 
 Json = Any

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from zonal.errors import TableError, quoted
-from zonal.rewrite import ColumnMetrics, Written
+from zonal.plan.rewrite import ColumnMetrics, Written
 from zonal.tables.deltaadds import LiveFile
 from zonal.tables.deltaschema import VARIANT
 

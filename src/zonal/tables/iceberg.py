@@ -18,7 +18,7 @@ from pyiceberg.utils.config import Config
 
 from zonal.errors import TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Rewrite, Scan, Writing
+from zonal.plan.rewrite import Rewrite, Scan, Writing
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import refuse_special
 from zonal.tables.icebergbounds import arrow_schema, fields, leaves

@@ -35,7 +35,7 @@ from pyiceberg.transforms import IdentityTransform
 from zonal.durability import flush_folders
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Rewrite
+from zonal.plan.rewrite import Rewrite
 from zonal.tables.icebergconflicts import Replacement, partitions_of, replaced
 from zonal.tables.icebergentries import (
     ADDED_FILES,

@@ -19,7 +19,7 @@ from pyiceberg.types import IcebergType, PrimitiveType
 
 from zonal.errors import ConflictError, quoted
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Rewrite
+from zonal.plan.rewrite import Rewrite
 from zonal.tables.icebergdeletes import DeleteIndex, may_name
 from zonal.tables.icebergentries import Contents, ManifestEntry, data_entries, delete_entries, read_contents
 from zonal.tables.icebergmanifests import Delete

@@ -29,7 +29,7 @@ from pyiceberg.transforms import IdentityTransform
 from zonal.durability import flush_folders
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Writing, Written
+from zonal.plan.rewrite import Writing, Written
 from zonal.tables.iceberg import find_catalog
 from zonal.tables.icebergcommit import MANIFEST_FILES, prepared, sort_fields
 from zonal.tables.icebergentries import FILE_SEQUENCE, Fields

@@ -24,7 +24,7 @@ from pyiceberg.types import (
 )
 
 from zonal.errors import TableError, quoted
-from zonal.rewrite import ColumnMetrics, Written
+from zonal.plan.rewrite import ColumnMetrics, Written
 from zonal.tables.icebergentries import SORT_ORDER_ID, Fields
 from zonal.tables.icebergmanifests import (
     CONTENT,

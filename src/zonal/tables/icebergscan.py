@@ -12,7 +12,7 @@ from pyiceberg.transforms import IdentityTransform, VoidTransform
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType, UUIDType
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.rewrite import FIELD_ID, EqualityDelete, Reading, Scan, Source, Vector
+from zonal.plan.rewrite import FIELD_ID, EqualityDelete, Reading, Scan, Source, Vector
 from zonal.snapshot import Snapshot
 from zonal.storage import Storage
 from zonal.tables.icebergbounds import bound_type, fields

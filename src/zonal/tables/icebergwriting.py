@@ -9,7 +9,7 @@ from pyiceberg.types import DoubleType, FloatType
 
 from zonal.errors import TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Writing
+from zonal.plan.rewrite import Writing
 from zonal.storage import Storage
 from zonal.tables.icebergbounds import fields
 from zonal.tables.icebergfiles import data_location

@@ -10,7 +10,7 @@ import pyarrow.fs
 from zonal.durability import flush_folder
 from zonal.errors import ColumnError, ConflictError, TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Reading, Scan, Source, Writing, Written
+from zonal.plan.rewrite import Reading, Scan, Source, Writing, Written
 from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.storage import Storage
 from zonal.tables.hivefolders import LONGEST_NAME, hive_folders

@@ -14,10 +14,10 @@ from pyarrow import fs
 
 from zonal.errors import LayoutError, TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
-from zonal.parquet import decode
-from zonal.parquet.decode import NOTHING, Range, Scalar, Statistics
+from zonal.parquet import statistics as decode
 from zonal.parquet.footer import Footer, parse_footer, read_footer_bytes, row_group_ranges
-from zonal.rewrite import Scan
+from zonal.parquet.statistics import NOTHING, Range, Scalar, Statistics
+from zonal.plan.rewrite import Scan
 from zonal.snapshot import UNKNOWN, Bounds, Files, LazyBounds, Physical, Snapshot
 from zonal.storage import Storage, open_regular
 from zonal.tables.hivefolders import HIVE_NULL, is_hidden

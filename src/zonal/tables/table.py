@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from zonal.errors import LayoutError
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Rewrite, Scan, Writing, Written
+from zonal.plan.rewrite import Rewrite, Scan, Writing, Written
 from zonal.snapshot import Commit, Snapshot
 from zonal.values.arrays import Int64Array
 

@@ -15,13 +15,13 @@ from zonal.advising.concluding import Terms, conclude, nothing_known, terms_of
 from zonal.advising.ground import Ground
 from zonal.errors import TableError, ZonalError
 from zonal.layouts.layout import DEFAULT_FILE_BYTES
-from zonal.picture import Picture
-from zonal.simulate.parameters import has_parameters
-from zonal.simulate.standing import standing
-from zonal.simulate.trial import MAX_COLUMNS
+from zonal.picture.picture import Picture
 from zonal.snapshot import Snapshot
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, is_readable
+from zonal.trials.parameters import has_parameters
+from zonal.trials.today import standing
+from zonal.trials.trial import MAX_COLUMNS
 from zonal.values.arrays import Float64Array
 from zonal.values.columns import leaves
 from zonal.values.sizes import parse_size

@@ -16,11 +16,11 @@ from zonal.auditing.naming import named_as
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.history.records import HistoryError
 from zonal.history.store import History
-from zonal.picture import Picture
-from zonal.simulate.standing import current
+from zonal.picture.picture import Picture
 from zonal.snapshot import Snapshot
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, Versioned, is_versioned
+from zonal.trials.today import current
 from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent, table_names
 from zonal.verbs.drawing import compared
 from zonal.verbs.recording import Database, audit_record, check_database, opened

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from zonal.choosing import choose, in_commits
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, quoted
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import bind
+from zonal.plan.choice import choose, in_commits
 from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
 from zonal.snapshot import Snapshot

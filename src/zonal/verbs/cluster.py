@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zonal.choosing import still_there
-from zonal.compression import asked_codec
-from zonal.depth import depth_of
 from zonal.display import Shown
 from zonal.errors import CommitUnknownError, TableError, ZonalError, quoted
 from zonal.history.records import HistoryError
 from zonal.layouts.layout import Layout
-from zonal.picture import Picture
-from zonal.rewrite import Property
+from zonal.parquet.codecs import asked_codec
+from zonal.picture.picture import Picture
+from zonal.plan.choice import still_there
+from zonal.plan.rewrite import Property
+from zonal.skipping.depth import depth_of
 from zonal.snapshot import Snapshot
 from zonal.tables.opening import open_destination, read_snapshot, table_of
 from zonal.tables.table import Destination, Table, is_readable

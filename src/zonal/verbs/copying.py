@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from zonal.errors import TableError, quoted
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Scan, Writing, Written
+from zonal.plan.rewrite import Scan, Writing, Written
 from zonal.snapshot import Snapshot
 from zonal.tables.table import Destination, Readable
 from zonal.verbs.proof import check_files

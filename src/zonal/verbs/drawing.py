@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from zonal.advising.asked import BoundQueries, filter_weights
-from zonal.picture import MOST_QUESTIONS, Picture, picture_of
+from zonal.picture.picture import MOST_QUESTIONS, Picture, picture_of
 from zonal.predicates.bound import Bound
 from zonal.predicates.wording import describe
 from zonal.snapshot import Snapshot

@@ -12,12 +12,12 @@ from zonal.display import Shown
 from zonal.errors import PredicateError, TableError
 from zonal.parquet.bloom import bloom_might_contain
 from zonal.parquet.footer import Footer, read_footer, row_group_bounds
-from zonal.parquet.pages import Pages, page_bounds
-from zonal.picture import Picture
+from zonal.parquet.page_index import Pages, page_bounds
+from zonal.picture.picture import Picture
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Bound, Ranges, leaves_of
-from zonal.pruning import FileIndex, points_of
-from zonal.skipping import Index, columns_of
+from zonal.skipping.files import FileIndex, points_of
+from zonal.skipping.index import Index, columns_of
 from zonal.snapshot import UNKNOWN, Bounds, Snapshot
 from zonal.sql.where import parse_query, parse_where
 from zonal.tables.opening import read_snapshot, table_of

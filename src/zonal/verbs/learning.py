@@ -10,9 +10,9 @@ from zonal.advising.layouts import learn_tree
 from zonal.errors import LayoutError, TableError, quoted
 from zonal.layouts.layout import TREE, Layout
 from zonal.layouts.ranks import bind
-from zonal.simulate.standing import standing
 from zonal.snapshot import Snapshot
 from zonal.tables.table import Table
+from zonal.trials.today import standing
 from zonal.verbs.advise import AdviceRequest, Progress, request_of
 from zonal.verbs.checking import chosen_layout
 from zonal.workload.logs import Logs, PathLike

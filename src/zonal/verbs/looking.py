@@ -14,13 +14,13 @@ from zonal.layouts.keys import key_words
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.parquet.footer import Footer, read_footer, row_group_bounds
+from zonal.plan.rewrite import Scan, Source, Writing
 from zonal.predicates.bound import Bound, Point
-from zonal.rewrite import Scan, Source, Writing
-from zonal.sampling import OVERHEAD, look, with_codec
-from zonal.simulate.trial import SampledRows
-from zonal.skipping import Index, comparable_values
+from zonal.skipping.index import Index, comparable_values
 from zonal.snapshot import UNKNOWN, Bounds, Snapshot
+from zonal.study.sample import OVERHEAD, look, with_codec
 from zonal.tables.table import Readable, Table, is_rewritable, is_versioned
+from zonal.trials.trial import SampledRows
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 from zonal.values.columns import find, leaf, leaf_type
 from zonal.values.selection import take_rows

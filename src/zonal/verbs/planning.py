@@ -4,12 +4,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from zonal.choosing import still_there
-from zonal.compression import asked_codec
 from zonal.display import Shown
 from zonal.layouts.layout import Layout
-from zonal.rewrite import Property
-from zonal.sampling import OVERHEAD, plan
+from zonal.parquet.codecs import asked_codec
+from zonal.plan.choice import still_there
+from zonal.plan.rewrite import Property
+from zonal.study.sample import OVERHEAD, plan
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table
 from zonal.verbs.advise import silent

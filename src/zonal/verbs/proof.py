@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from zonal.durability import flush_folders
 from zonal.errors import TableError, ZonalError, quoted
-from zonal.rewrite import ReadTally, Scan, Writing, Written
+from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
 from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.storage import local_path
 from zonal.values.checksum import MODULUS

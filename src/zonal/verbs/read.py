@@ -7,7 +7,7 @@ import numpy as np
 
 from zonal.errors import TableError, quoted
 from zonal.predicates.bind import bind
-from zonal.pruning import FileIndex
+from zonal.skipping.files import FileIndex
 from zonal.sql.where import parse_where
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.table import Table, is_readable

@@ -11,12 +11,12 @@ from zonal.auditing.audit import Fresh
 from zonal.auditing.drift import Limits
 from zonal.auditing.findings import Seen, standing_of
 from zonal.auditing.replay import replay
-from zonal.boxes import boxes_of
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.layouts.layout import Layout
-from zonal.simulate.parameters import has_parameters
 from zonal.snapshot import Snapshot
 from zonal.tables.table import Table, is_readable
+from zonal.trials.boxes import boxes_of
+from zonal.trials.parameters import has_parameters
 from zonal.values.arrays import Float64Array
 from zonal.values.columns import leaves
 from zonal.verbs.advise import SAMPLE_ROWS, Progress, check_seed, sampled_columns

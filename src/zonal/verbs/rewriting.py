@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
-from zonal.choosing import still_there
 from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError, quoted
 from zonal.layouts.layout import Layout
-from zonal.placing import Placement, Sizes
-from zonal.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Written
-from zonal.sampling import plan
+from zonal.plan.choice import still_there
+from zonal.plan.placement import Placement, Sizes
+from zonal.plan.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Written
 from zonal.snapshot import Snapshot
+from zonal.study.sample import plan
 from zonal.tables.table import Rewritable
 from zonal.values.arrays import Int64Array
 from zonal.verbs.proof import check_files, check_rows

@@ -6,10 +6,10 @@ from datetime import datetime
 
 import numpy as np
 
-from zonal.depth import Depth, depth_of
 from zonal.display import Shown
 from zonal.errors import ColumnError, quoted, suggestion
-from zonal.picture import Picture
+from zonal.picture.picture import Picture
+from zonal.skipping.depth import Depth, depth_of
 from zonal.snapshot import UNKNOWN, LazyBounds, Snapshot
 from zonal.tables.opening import read_snapshot, table_of
 from zonal.tables.parquetfolder import Progress

@@ -7,11 +7,11 @@ import numpy as np
 from zonal.advising.asked import BoundQueries, Fit, filter_weights, halves
 from zonal.advising.decidable import decidable, float_columns
 from zonal.advising.ground import Ground
-from zonal.boxes import boxes_of, code
-from zonal.simulate.standing import Standing
-from zonal.simulate.trial import Trial
 from zonal.snapshot import Snapshot
 from zonal.tables.table import Table
+from zonal.trials.boxes import boxes_of, code
+from zonal.trials.today import Standing
+from zonal.trials.trial import Trial
 from zonal.verbs.looking import Looked, limits_of, row_group_shares
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zonal.errors import TableError, quoted
-from zonal.rewrite import FIELD_ID, Reading, Source, Vector
+from zonal.plan.rewrite import FIELD_ID, Reading, Source, Vector
 from zonal.storage import Storage, local_path, open_regular
 from zonal.values.arrays import Int64Array
 from zonal.worker import roaring

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from zonal.errors import TableError, quoted
-from zonal.rewrite import EqualityDelete, Reading, Source
+from zonal.plan.rewrite import EqualityDelete, Reading, Source
 from zonal.storage import Storage
 from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.columns import leaf

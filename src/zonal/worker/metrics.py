@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zonal.errors import ZonalError, quoted
-from zonal.rewrite import ColumnMetrics
+from zonal.plan.rewrite import ColumnMetrics
 from zonal.worker.leaves import ArrowLeaf, leaves_of, not_numbers
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from zonal.errors import quoted
-from zonal.rewrite import FIELD_ID, Reading
+from zonal.plan.rewrite import FIELD_ID, Reading
 from zonal.worker.nulls import missing, without_nulls
 from zonal.worker.problem import FileError
 from zonal.worker.promotion import ArrayConverter, promotion, same

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zonal.errors import TableError, quoted, suggestion
-from zonal.rewrite import Reading, Source
+from zonal.plan.rewrite import Reading, Source
 from zonal.snapshot import UNKNOWN
 from zonal.storage import Storage
 from zonal.values.arrays import BoolArray, Int64Array

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from zonal.rewrite import ColumnMetrics, ReadTally, Written
+from zonal.plan.rewrite import ColumnMetrics, ReadTally, Written
 
 COLUMNS = "tally binary, written binary, bounds binary"
 """A worker's results in Spark's words: either a tally, or a written file with the bounds of its columns."""

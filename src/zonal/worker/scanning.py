@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
-from zonal.rewrite import Reading
+from zonal.plan.rewrite import Reading
 from zonal.storage import Storage
 from zonal.worker.archives import forget_archives
 from zonal.worker.reader import Reader

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from zonal.errors import TableError, quoted
-from zonal.rewrite import EqualityDelete, Scan, Source, Vector
+from zonal.plan.rewrite import EqualityDelete, Scan, Source, Vector
 from zonal.worker.problem import naming
 
 SPLIT_BYTES = 16 * 1024**2

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from zonal.placing import Placement
-from zonal.rewrite import Reading, ReadTally, Writing
+from zonal.plan.placement import Placement
+from zonal.plan.rewrite import Reading, ReadTally, Writing
 from zonal.storage import Storage
 from zonal.values.arrays import Int32Array, UInt64Array
 from zonal.values.checksum import MODULUS, row_checksum

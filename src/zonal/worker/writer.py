@@ -18,7 +18,7 @@ from zonal.layouts.cuts import key_cuts
 from zonal.layouts.keys import exact_words
 from zonal.layouts.layout import Layout
 from zonal.layouts.sort import stable_order
-from zonal.rewrite import Writing, Written
+from zonal.plan.rewrite import Writing, Written
 from zonal.values.arrays import UInt64Array
 from zonal.values.checksum import MODULUS, row_checksum
 from zonal.values.columns import find

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from zonal.errors import ZonalError
 from zonal.layouts.layout import Layout
 from zonal.predicates.bound import Bound
-from zonal.pruning import FileIndex
+from zonal.skipping.files import FileIndex
 from zonal.snapshot import Snapshot
 from zonal.values.arrays import Int64Array
 from zonal.values.sizes import format_size

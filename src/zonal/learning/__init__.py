@@ -1,5 +1,5 @@
 """Trees that are learned from queries."""
 
-from zonal.growing.growth import grow
+from zonal.learning.growth import grow
 
 __all__ = ["grow"]

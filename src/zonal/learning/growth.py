@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zonal.boxes import Boxes, Coded
-from zonal.growing.asked import TrainingQueries, asked_of
-from zonal.growing.sides import Asking, Sides
 from zonal.layouts.tree import LEAF, MAX_DEPTH, MAX_POINT_BYTES, NULLS, Tree
+from zonal.learning.sides import Asking, Sides
+from zonal.learning.training import TrainingQueries, asked_of
 from zonal.predicates.bound import Point
+from zonal.trials.boxes import Boxes, Coded
 from zonal.values.arrays import Float64Array, Int64Array
 from zonal.values.columns import find, leaf_type
 from zonal.values.words import family_of

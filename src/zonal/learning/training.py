@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from zonal.boxes import NULL, Boxes, Coded
 from zonal.predicates.conjunctions import ANY, IS_NULL, NOT_NULL, RANGE
+from zonal.trials.boxes import NULL, Boxes, Coded
 from zonal.values.arrays import Int32Array, Int64Array
 
 FAR = 2**29

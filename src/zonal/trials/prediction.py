@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zonal.boxes import Coded, meets, units_of
 from zonal.layouts.cuts import LARGEST, file_cuts
 from zonal.layouts.keys import key_words, tie_columns, tie_word
 from zonal.layouts.layout import TREE, Layout
 from zonal.layouts.ranks import Ranks
 from zonal.layouts.sort import stable_order
 from zonal.layouts.tree import tree_of
-from zonal.simulate.trial import Trial
+from zonal.trials.boxes import Coded, meets, units_of
+from zonal.trials.trial import Trial
 from zonal.values.arrays import Float32Array, Float64Array, Int64Array, UInt64Array
 
 LEAST_ROWS = 30

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from zonal.errors import ColumnError, quoted
 from zonal.predicates.bound import Bound, Interval, Nulls, Point, Ranges, leaves_of
 from zonal.predicates.conjunctions import ANY, IS_NULL, NOT_NULL, RANGE, Extent, boxes_in
-from zonal.skipping import comparable_values
+from zonal.skipping.index import comparable_values
 from zonal.values.arrays import BoolArray, Float32Array, Int64Array
 from zonal.values.columns import find, leaf
 from zonal.values.words import decoded_array, family_of, validity

@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from zonal.boxes import Boxes, Coded, Units, boxes_of, code, literal_columns, meets
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.predicates.bound import Bound
+from zonal.trials.boxes import Boxes, Coded, Units, boxes_of, code, literal_columns, meets
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 from zonal.values.columns import find, leaf_type, leaves
 from zonal.values.words import family_of

@@ -10,13 +10,13 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from zonal.compression import usual_codec
 from zonal.layouts.batch import SAMPLE_ROWS
 from zonal.layouts.keys import key_words, tie_columns
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
-from zonal.placing import Placement, Sample, Sizes, has_heavy_keys, plan_placement
-from zonal.rewrite import Scan, Source, Writing
+from zonal.parquet.codecs import usual_codec
+from zonal.plan.placement import Placement, Sample, Sizes, has_heavy_keys, plan_placement
+from zonal.plan.rewrite import Scan, Source, Writing
 from zonal.snapshot import UNKNOWN
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import find

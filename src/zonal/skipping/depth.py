@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from zonal.line import line_of
-from zonal.skipping import ColumnIndex
+from zonal.skipping.index import ColumnIndex
+from zonal.skipping.line import line_of
 from zonal.snapshot import UNKNOWN, Bounds
 from zonal.values.arrays import Float64Array, Int32Array, Int64Array
 

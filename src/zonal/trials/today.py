@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.predicates.bound import Bound
-from zonal.simulate.predicting import Prediction
+from zonal.skipping.counts import QueryCounter
 from zonal.snapshot import Snapshot
-from zonal.tally import QueryCounter
+from zonal.trials.prediction import Prediction
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 
 

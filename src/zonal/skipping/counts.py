@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 
 from zonal.predicates.bound import Bound, conjuncts
-from zonal.pruning import PartitionIndex
-from zonal.skipping import Index, columns_of, label_of
+from zonal.skipping.files import PartitionIndex
+from zonal.skipping.index import Index, columns_of, label_of
 from zonal.snapshot import Files, LazyBounds, Snapshot
 from zonal.values.arrays import BoolArray, Int64Array
 

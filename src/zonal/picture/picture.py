@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal.depth import Depth, depth_of
 from zonal.errors import ColumnError
+from zonal.picture.ticks import LAST_PLACE, AxisKind, axis_kind, ticks_of
 from zonal.predicates.bound import All, Bound, Interval, Point, Ranges, Some, intersection, union
 from zonal.predicates.fold import fold
-from zonal.pruning import FileIndex
-from zonal.skipping import ColumnIndex
+from zonal.skipping.depth import Depth, depth_of
+from zonal.skipping.files import FileIndex
+from zonal.skipping.index import ColumnIndex
 from zonal.snapshot import Bounds, LazyBounds, Snapshot
-from zonal.ticks import LAST_PLACE, AxisKind, axis_kind, ticks_of
 from zonal.values.arrays import AnyArray, BoolArray, Float64Array, Int64Array, UInt16Array
 from zonal.values.columns import find, leaf_type
 from zonal.values.words import family_of

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from zonal.boxes import NULL, Coded
-from zonal.growing.asked import FAR, TrainingQueries
+from zonal.learning.training import FAR, TrainingQueries
 from zonal.predicates.conjunctions import IS_NULL, NOT_NULL, RANGE
+from zonal.trials.boxes import NULL, Coded
 from zonal.values.arrays import Int32Array, Int64Array
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.predicates.bound import Bound, Point, Ranges, conjuncts
-from zonal.skipping import Index, Skipped
+from zonal.skipping.index import Index, Skipped
 from zonal.snapshot import UNKNOWN, Bounds, Buckets, Snapshot
 from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.columns import find, leaf_type

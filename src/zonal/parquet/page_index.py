@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.errors import TableError
-from zonal.parquet import decode, thrift
-from zonal.parquet.decode import NOTHING, ParquetLeaf, Statistics
+from zonal.parquet import statistics as decode
+from zonal.parquet import thrift
 from zonal.parquet.footer import ByteRange, Footer, read_span
+from zonal.parquet.statistics import NOTHING, ParquetLeaf, Statistics
 from zonal.parquet.thrift import binary, integer, list_of, listed_boolean, struct
 from zonal.snapshot import UNKNOWN, Bounds, Physical
 from zonal.values.arrays import Int64Array

@@ -1,0 +1,1 @@
+"""Files as rectangles over columns, small enough for a page."""

@@ -1,0 +1,1 @@
+"""Which files a predicate needs, decided on bounds."""

@@ -1,0 +1,1 @@
+"""What the driver looks at in a table before it decides."""
