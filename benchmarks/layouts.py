@@ -30,7 +30,7 @@ from zonal.advising.advice import Advice, Candidate
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.sql.where import parse_where
-from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.registry import open_table, read_snapshot
 from zonal.trials.boxes import boxes_of, code, literal_columns, meets, units_of
 from zonal.values.arrays import Int64Array
 from zonal.verbs.advise import SAMPLE_ROWS, advise

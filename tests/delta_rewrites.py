@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from delta_tables import LogWriter, add, stats
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Rewrite
-from zonal.tables.delta import DeltaTable
+from zonal.tables.delta.table import DeltaTable
 from zonal.worker.leaves import odd_leaves
 from zonal.worker.reader import Reader
 from zonal.worker.writer import FileWriter, RowGroups

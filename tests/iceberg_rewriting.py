@@ -23,8 +23,8 @@ from pyroaring import BitMap
 from iceberg_tables import Handmade
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import FIELD_ID, ColumnMetrics, Rewrite, Written
-from zonal.tables.iceberg import IcebergTable
-from zonal.tables.icebergscan import reading_schema
+from zonal.tables.iceberg.scan import reading_schema
+from zonal.tables.iceberg.table import IcebergTable
 
 LAYOUT = Layout("zorder", ("x", "y"))
 NUMBERS = count()

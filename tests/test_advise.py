@@ -19,7 +19,7 @@ from zonal.predicates.bind import bind
 from zonal.predicates.bound import leaves_of
 from zonal.snapshot import Bounds, LazyBounds
 from zonal.sql.where import parse_where
-from zonal.tables.opening import open_table, read_snapshot
+from zonal.tables.registry import open_table, read_snapshot
 from zonal.trials.today import current
 from zonal.verbs.advise import advise, request_of, table_names
 from zonal.workload.query import Query, Summary, Workload

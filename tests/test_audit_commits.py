@@ -20,7 +20,7 @@ from zonal.auditing.replay import Replay
 from zonal.auditing.widths import measured
 from zonal.errors import TableError
 from zonal.snapshot import Bounds, Commit
-from zonal.tables.opening import open_table
+from zonal.tables.registry import open_table
 
 UTC = timezone.utc
 TIMES = "\N{MULTIPLICATION SIGN}"

@@ -585,7 +585,7 @@ def test_a_table_of_one_row_keeps_it(kind, tmp_path):
 def test_files_whose_rows_are_all_deleted_go(tmp_path):
     from delta_rewrites import LogWriter, data_file, stored_vector
     from delta_tables import features, field, metadata
-    from zonal.tables.delta import DeltaTable as Ours
+    from zonal.tables.delta.table import DeltaTable as Ours
 
     log = LogWriter(tmp_path / "t")
     one, two = (data_file(log, f"{n}.parquet", pa.table({"x": [n, n + 1, n + 2]})) for n in (0, 10))

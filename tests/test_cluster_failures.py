@@ -20,7 +20,7 @@ from delta_tables import LogWriter, add, field, metadata, protocol
 from local_runner import run_here
 from parquet_damage import with_chunk
 from zonal.errors import CommitUnknownError, TableError, ZonalError
-from zonal.tables import deltacommit
+from zonal.tables.delta import commit as deltacommit
 
 BEFORE = telemetry(600)
 FORMATS = ["parquet", "delta", "iceberg"]
@@ -215,7 +215,7 @@ def test_an_interrupted_commit_never_takes_files_from_the_table(moment, table, m
 
 @pytest.mark.parametrize("target", ["delta", "iceberg"])
 def test_an_interrupted_creation_never_takes_files_from_the_copy(target, tmp_path, monkeypatch):
-    from zonal.tables import deltacreate
+    from zonal.tables.delta import create as deltacreate
 
     source = Delta(tmp_path, "source").make([BEFORE])
     copy = home(target, tmp_path, "copy")

@@ -189,7 +189,7 @@ def test_queries_from_which_nothing_can_be_learned_are_an_error(tmp_path):
 
 def test_learning_is_the_same_every_time(tmp_path):
     table = home("delta", tmp_path).make(parts_of(events(), 2))
-    from zonal.tables.opening import open_table, read_snapshot
+    from zonal.tables.registry import open_table, read_snapshot
 
     opened = open_table(table.name)
     found = {

@@ -121,7 +121,8 @@ def test_a_copy_whose_name_another_writer_took_is_a_conflict_that_leaves_nothing
 
 def test_files_stay_where_an_error_after_the_request_leaves_a_doubt(table, monkeypatch):
     """Whatever goes wrong inside of a commit that succeeded, the table's own metadata decides."""
-    from zonal.tables import delta, iceberg
+    from zonal.tables.delta import table as delta
+    from zonal.tables.iceberg import table as iceberg
 
     place, name = (delta, "commit") if table.format == "delta" else (iceberg, "commit_rewrite")
     real = getattr(place, name)
@@ -190,7 +191,8 @@ def test_new_files_that_are_not_there_whole_are_never_committed(harm, table):
 
 def test_new_files_are_looked_at_again_when_the_commit_takes_long(table, monkeypatch):
     """As where the newest version is read, or another writer is faster, for more than a minute."""
-    from zonal.tables import delta, iceberg
+    from zonal.tables.delta import table as delta
+    from zonal.tables.iceberg import table as iceberg
 
     place, name = (delta, "commit") if table.format == "delta" else (iceberg, "commit_rewrite")
     real, version = getattr(place, name), table.version()

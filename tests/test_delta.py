@@ -31,8 +31,9 @@ from zonal.errors import TableError
 from zonal.layouts.layout import Layout
 from zonal.snapshot import UNKNOWN
 from zonal.storage import Storage, azure_arguments, s3_arguments
-from zonal.tables import deltalog, deltastats
-from zonal.tables.delta import DeltaTable, is_delta
+from zonal.tables.delta import log as deltalog
+from zonal.tables.delta import stats as deltastats
+from zonal.tables.delta.table import DeltaTable, is_delta
 from zonal.worker.datafile import open_parquet
 
 UTC = timezone.utc

@@ -33,12 +33,12 @@ from delta_tables import ADD, CHECKPOINT, LogWriter, features, field, metadata, 
 from zonal.errors import CommitUnknownError, ConflictError, TableError
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import ColumnMetrics, Written
-from zonal.tables import deltacommit
-from zonal.tables.delta import DeltaTable
-from zonal.tables.deltacommit import put_if_absent
-from zonal.tables.deltacreate import DeltaDestination
-from zonal.tables.deltavalues import partition_text, partition_value
-from zonal.tables.deltawrite import lower_bound, upper_bound
+from zonal.tables.delta import commit as deltacommit
+from zonal.tables.delta.actions import lower_bound, upper_bound
+from zonal.tables.delta.commit import put_if_absent
+from zonal.tables.delta.create import DeltaDestination
+from zonal.tables.delta.partition_values import partition_text, partition_value
+from zonal.tables.delta.table import DeltaTable
 
 UTC = timezone.utc
 
@@ -344,7 +344,7 @@ def test_a_mounted_file_system_that_numbers_files_anew_is_no_other_table(plain, 
         found = real(*given, **named)
         return os.stat_result((*found[:1], found.st_ino + 1, *found[2:10]), {"st_mtime_ns": found.st_mtime_ns})
 
-    monkeypatch.setattr("zonal.tables.deltalisting.os.stat", renumbered)
+    monkeypatch.setattr("zonal.tables.delta.listing.os.stat", renumbered)
     table.commit(rewrite)
     monkeypatch.undo()
     assert theirs(plain) == list(range(300))

@@ -16,10 +16,10 @@ from delta_tables import LogWriter, add, field, metadata, protocol, stats, struc
 from local_runner import run_here
 from zonal.errors import ConflictError, ZonalError
 from zonal.layouts.layout import Layout
-from zonal.tables import deltaindex
-from zonal.tables.delta import DeltaTable
-from zonal.tables.deltaindex import column_list, covering, indexed
-from zonal.tables.deltalog import Metadata
+from zonal.tables.delta import indexed as deltaindex
+from zonal.tables.delta.indexed import column_list, covering, indexed
+from zonal.tables.delta.log import Metadata
+from zonal.tables.delta.table import DeltaTable
 
 COUNT, LIST = deltaindex.INDEXED_COUNT, deltaindex.STATS_COLUMNS
 ARRAY = {"type": "array", "elementType": "long", "containsNull": True}

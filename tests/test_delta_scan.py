@@ -13,8 +13,8 @@ from delta_tables import ADD, CHECKPOINT, LogWriter, features, field, metadata, 
 from zonal.errors import ColumnError, TableError
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import FIELD_ID
-from zonal.tables.delta import DeltaTable
-from zonal.tables.deltascan import z85
+from zonal.tables.delta.scan import z85
+from zonal.tables.delta.table import DeltaTable
 
 LAYOUT = Layout("zorder", ("x",))
 

@@ -33,7 +33,7 @@ from zonal.demo.story import LOG, DemoRequest, history_url
 from zonal.demo.telemetry import CONDITIONS, telemetry
 from zonal.errors import JavaError, ZonalError
 from zonal.history.store import History
-from zonal.tables.iceberg import IcebergTable
+from zonal.tables.iceberg.table import IcebergTable
 
 ROWS, FILES = 20_000, 40
 

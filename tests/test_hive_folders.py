@@ -18,8 +18,8 @@ from local_runner import run_here
 from zonal.errors import TableError
 from zonal.plan.rewrite import Written
 from zonal.storage import Storage
-from zonal.tables.deltawrite import add_action
-from zonal.tables.hivefolders import HIVE_NULL, hive_folders
+from zonal.tables.delta.actions import add_action
+from zonal.tables.hive_folders import HIVE_NULL, hive_folders
 
 ODD = [
     "a b", "x/y", "p%q", "é=+", "#h", "2026-01-01", "a:b", "😀\U0010ffff", "50%25", "a?b&c", "{z}[1]^", "q'\"*\\", ".",

@@ -54,7 +54,7 @@ from iceberg_tables import Handmade, catalog_in, properties_in
 from zonal.errors import TableError
 from zonal.layouts.layout import Layout
 from zonal.snapshot import UNKNOWN
-from zonal.tables.iceberg import IcebergTable
+from zonal.tables.iceberg.table import IcebergTable
 
 UTC = dt.timezone.utc
 EPOCH, DAY = dt.datetime(1970, 1, 1), dt.timedelta(days=1)
@@ -804,7 +804,7 @@ def test_errors_of_catalogs_show_no_password(monkeypatch):
     def refuse(_, **properties):
         raise ValueError(f"can't parse {properties['uri']}")
 
-    monkeypatch.setattr("zonal.tables.iceberg.load_catalog", refuse)
+    monkeypatch.setattr("zonal.tables.iceberg.table.load_catalog", refuse)
     with pytest.raises(TableError, match=r"postgresql://…@host/x") as caught:
         IcebergTable.from_catalog("db.t", catalog="c", catalog_properties={"uri": "postgresql://me:hunter2@host/x"})
     assert "hunter2" not in str(caught.value)

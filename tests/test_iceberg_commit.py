@@ -38,10 +38,10 @@ from iceberg_tables import catalog_in, properties_in
 from zonal.errors import CommitUnknownError, ConflictError, TableError
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import ColumnMetrics, Written
-from zonal.tables.iceberg import IcebergTable
-from zonal.tables.icebergavro import records
-from zonal.tables.icebergentries import read_contents
-from zonal.tables.icebergmetrics import data_file, kept_metrics, truncated_bytes, truncated_text
+from zonal.tables.iceberg.avro import records
+from zonal.tables.iceberg.entries import read_contents
+from zonal.tables.iceberg.metrics import data_file, kept_metrics, truncated_bytes, truncated_text
+from zonal.tables.iceberg.table import IcebergTable
 
 SCHEMA = Schema(
     NestedField(1, "x", LongType(), required=False),
@@ -577,7 +577,7 @@ def failing(table, monkeypatch, errors):
         raise error
 
     monkeypatch.setattr(SqlCatalog, "commit_table", commit)
-    monkeypatch.setattr("zonal.tables.icebergcommit.time.sleep", lambda _: None)
+    monkeypatch.setattr("zonal.tables.iceberg.commit.time.sleep", lambda _: None)
     return table
 
 
@@ -601,7 +601,7 @@ def test_metadata_that_cant_be_written_is_an_error_and_the_table_as_it_was(catal
     def refuse(*_, **__):
         raise PermissionError("read-only")
 
-    monkeypatch.setattr("zonal.tables.icebergcommit.write_manifest_list", refuse)
+    monkeypatch.setattr("zonal.tables.iceberg.commit.write_manifest_list", refuse)
     with pytest.raises(TableError, match=r"Can't write the new metadata of .*PermissionError") as caught:
         table.commit(rewrite)
     assert not isinstance(caught.value, CommitUnknownError)

@@ -53,7 +53,7 @@ from zonal.errors import ColumnError, ConflictError, TableError
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import FIELD_ID, EqualityDelete, Vector
 from zonal.storage import azure_arguments, gcs_arguments, s3_arguments
-from zonal.tables.icebergcreate import IcebergDestination
+from zonal.tables.iceberg.create import IcebergDestination
 
 EVERYTHING = Schema(
     NestedField(1, "b", BooleanType()),
@@ -545,7 +545,7 @@ def test_types_that_iceberg_lacks_are_refused_by_column(catalog, tmp_path, kind,
 
 def test_the_catalog_at_home_is_made_where_none_is_configured(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("zonal.tables.iceberg._embedded", lambda _: True)
+    monkeypatch.setattr("zonal.tables.iceberg.table._embedded", lambda _: True)
     target = IcebergDestination("db.t")
     target.writing(numbers(1).schema, (), [{}], layout=LAYOUT, run="r")
     assert (tmp_path / ".zonal" / "catalog.db").exists()

@@ -39,9 +39,9 @@ from pyiceberg.types import (
 )
 
 from zonal.snapshot import UNKNOWN
-from zonal.tables.icebergbounds import IcebergLeaf, bound_type, partition_bounds
-from zonal.tables.icebergbuckets import buckets
-from zonal.tables.icebergmanifests import LiveFiles
+from zonal.tables.iceberg.bounds import IcebergLeaf, bound_type, partition_bounds
+from zonal.tables.iceberg.buckets import buckets
+from zonal.tables.iceberg.manifests import LiveFiles
 
 ENDS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
 UNITS = {"D": 1, "us": 86_400_000_000, "ns": 86_400_000_000_000}

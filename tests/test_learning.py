@@ -14,7 +14,7 @@ from local_runner import run_here
 from zonal import advise, cluster, open_table
 from zonal.predicates.bind import bind
 from zonal.sql.where import parse_where
-from zonal.tables.opening import read_snapshot
+from zonal.tables.registry import read_snapshot
 from zonal.trials.prediction import predict
 from zonal.trials.today import current, standing
 from zonal.trials.trial import filtered_columns, trial_of

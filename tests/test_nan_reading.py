@@ -22,7 +22,7 @@ from zonal.skipping.files import FileIndex
 from zonal.skipping.index import Index
 from zonal.snapshot import Physical
 from zonal.sql.where import parse_where
-from zonal.tables.opening import table_of
+from zonal.tables.registry import table_of
 
 NAN, INF = math.nan, math.inf
 UNITS = {

@@ -23,7 +23,7 @@ from zonal.parquet.footer import read_footer, row_group_bounds
 from zonal.parquet.page_index import page_bounds
 from zonal.parquet.statistics import ParquetLeaf, trusted
 from zonal.snapshot import UNKNOWN, Physical
-from zonal.tables.parquetfolder import ParquetTable, file_bounds
+from zonal.tables.parquet.folder import ParquetTable, file_bounds
 
 ROWS = 5
 PAGE_ROWS = 2

@@ -16,7 +16,7 @@ from zonal.predicates.expressions import And, Call, Column, Compare, In, Or, Par
 from zonal.skipping.files import FileIndex
 from zonal.sql.where import parse_where
 from zonal.study.sample import look
-from zonal.tables.opening import open_table
+from zonal.tables.registry import open_table
 from zonal.trials.boxes import boxes_of, code, meets, units_of
 from zonal.trials.parameters import draw_parameters, has_parameters
 from zonal.trials.prediction import Prediction, predict

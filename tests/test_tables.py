@@ -19,7 +19,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 import zonal
 from test_skipping import TEXT
 from zonal.errors import ColumnError, PredicateError, TableError
-from zonal.tables.opening import open_table
+from zonal.tables.registry import open_table
 from zonal.verbs.explain import explain, prune
 from zonal.verbs.show import show
 

@@ -11,7 +11,7 @@ import pytest
 import zonal
 from cluster_tables import home, parts_of, telemetry
 from zonal.report.jsonform import to_json
-from zonal.tables.opening import open_table
+from zonal.tables.registry import open_table
 from zonal.verbs.show import health_of
 
 QUERIES = [

@@ -21,9 +21,9 @@ from zonal.predicates.bind import bind
 from zonal.skipping.files import FileIndex
 from zonal.snapshot import Bounds, LazyBounds
 from zonal.sql.where import parse_where
-from zonal.tables.deltalisting import LogFolder
-from zonal.tables.opening import open_table
-from zonal.tables.table import is_versioned
+from zonal.tables.delta.listing import LogFolder
+from zonal.tables.protocol import is_versioned
+from zonal.tables.registry import open_table
 
 
 def rows(first, count=10):

@@ -9,7 +9,7 @@ from deltalake import convert_to_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 
 from zonal import open_table
-from zonal.tables.table import Table
+from zonal.tables.protocol import Table
 
 CATALOG = "ice"
 NAMESPACE = "bench"

@@ -16,7 +16,7 @@ from benchmarks.rewriters.job import Job
 from zonal.predicates.bind import bind
 from zonal.skipping.files import FileIndex
 from zonal.sql.where import parse_where
-from zonal.tables.parquetfolder import ParquetTable
+from zonal.tables.parquet.folder import ParquetTable
 
 QUERIES = 300
 NARROWEST, WIDEST = 0.001, 0.01

@@ -9,7 +9,7 @@ from zonal.layouts.ranks import Ranks
 
 if TYPE_CHECKING:
     from zonal.spark.frame import clustered
-    from zonal.tables.opening import open_table
+    from zonal.tables.registry import open_table
     from zonal.verbs.advise import advise
     from zonal.verbs.audit import audit, audit_versions
     from zonal.verbs.cluster import cluster
@@ -52,7 +52,7 @@ _LATER = {
     "prune": "zonal.verbs.explain",
     "read": "zonal.verbs.read",
     "show": "zonal.verbs.show",
-    "open_table": "zonal.tables.opening",
+    "open_table": "zonal.tables.registry",
 }
 """Names whose modules bring the formats' and SQL's libraries: imported when first used."""
 

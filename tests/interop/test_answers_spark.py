@@ -5,8 +5,8 @@ import pytest
 from clustering import clustered
 
 from hard_values import conditions, hard_rows
-from zonal.tables.iceberg import IcebergTable
-from zonal.tables.opening import table_of
+from zonal.tables.iceberg.table import IcebergTable
+from zonal.tables.registry import table_of
 
 pytestmark = pytest.mark.interop
 

@@ -16,7 +16,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import FixedType, LongType, NestedField, StringType, TimestamptzType, TimeType, UUIDType
 
-from zonal.tables.iceberg import IcebergTable
+from zonal.tables.iceberg.table import IcebergTable
 from zonal.verbs import rewriting
 from zonal.verbs.cluster import Clustering
 

@@ -12,7 +12,7 @@ from engines import (
     seen_in,
 )
 
-from zonal.tables.delta import DeltaTable
+from zonal.tables.delta.table import DeltaTable
 
 pytestmark = pytest.mark.interop
 

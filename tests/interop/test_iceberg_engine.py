@@ -14,7 +14,7 @@ from engines import (
 )
 
 from zonal.snapshot import UNKNOWN
-from zonal.tables.iceberg import IcebergTable
+from zonal.tables.iceberg.table import IcebergTable
 
 pytestmark = pytest.mark.interop
 

@@ -15,8 +15,8 @@ from pyiceberg.io.pyarrow import PyArrowFile
 from pyiceberg.utils.concurrent import ExecutorFactory
 
 import zonal.errors
-import zonal.tables.deltacommit
-import zonal.tables.deltalisting
+import zonal.tables.delta.commit
+import zonal.tables.delta.listing
 import zonal.verbs.rewriting
 from simulation.events import WRITTEN, Crash, Thing
 from simulation.running import LEDGERS, run_schedule
@@ -39,7 +39,7 @@ def test_after_a_crash_nothing_stays_replaced_and_no_file_stays(tmp_path, monkey
         return [
             os.link, os.fsync, os.stat, os.open, pathlib.Path.open, pathlib.Path.exists, uuid.uuid4, secrets.token_hex,
             time.time, time.sleep, SqlCatalog.load_table, SqlCatalog.commit_table, PyArrowFile.open, Storage.locate,
-            ExecutorFactory.get_or_create, zonal.tables.deltalisting.ThreadPoolExecutor, zonal.verbs.rewriting.datetime,
+            ExecutorFactory.get_or_create, zonal.tables.delta.listing.ThreadPoolExecutor, zonal.verbs.rewriting.datetime,
         ]  # fmt: skip
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -55,7 +55,7 @@ def test_after_a_crash_nothing_stays_replaced_and_no_file_stays(tmp_path, monkey
 
 def test_rows_that_come_back_are_noticed(monkeypatch):
     """Without the check for conflicts, rows that another writer deletes meanwhile come back."""
-    monkeypatch.setattr(zonal.tables.deltacommit, "still_live", lambda replacement, _: list(replacement.removed))
+    monkeypatch.setattr(zonal.tables.delta.commit, "still_live", lambda replacement, _: list(replacement.removed))
     verdict = run_schedule(
         "delta", 0, things=lambda _, ledger, __: [Thing(WRITTEN, 1, "delete", meanwhile=lambda: ledger.act("delete"))]
     )
@@ -77,7 +77,7 @@ def test_a_raw_error_is_noticed():
 
     assert not run_schedule("delta", 0, things=fail).violations, "reading the log turns it into a TableError"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(zonal.tables.deltalisting, "OSError", ZeroDivisionError, raising=False)
+        patch.setattr(zonal.tables.delta.listing, "OSError", ZeroDivisionError, raising=False)
         assert run_schedule("delta", 0, things=fail).categories == {"raw-OSError-in-deltalisting"}
 
 
@@ -88,6 +88,6 @@ def test_an_untrue_message_is_noticed(monkeypatch):
         real(*given, **named)
         raise zonal.errors.TableError("Nothing was committed.")
 
-    real = zonal.tables.deltacommit.put_if_absent
-    monkeypatch.setattr(zonal.tables.deltacommit, "put_if_absent", late)
+    real = zonal.tables.delta.commit.put_if_absent
+    monkeypatch.setattr(zonal.tables.delta.commit, "put_if_absent", late)
     assert "untrue-nothing" in run_schedule("delta", 0, things=lambda *_: []).categories

@@ -39,7 +39,7 @@ from zonal.report.bars import step_bar
 if TYPE_CHECKING:
     from zonal.auditing.audit import Audit
     from zonal.history.store import History
-    from zonal.tables.table import Table
+    from zonal.tables.protocol import Table
     from zonal.verbs.audit import Auditor
     from zonal.verbs.config import TableConfig
     from zonal.verbs.replaying import Auditing
@@ -211,7 +211,7 @@ class _Job:
 
     @contextmanager
     def _auditor(self) -> "Iterator[Auditor]":
-        from zonal.tables.opening import open_table  # noqa: PLC0415
+        from zonal.tables.registry import open_table  # noqa: PLC0415
         from zonal.verbs.audit import Auditor  # noqa: PLC0415
 
         self.how.check()
@@ -352,7 +352,7 @@ def _only(audit: "Audit", others: "Sequence[Audit]") -> "Audit":
 def _print_trend(table: "Table", kept: "History | None", limit: float, output: AuditOutput) -> None:
     from zonal.report.jsonform import to_json  # noqa: PLC0415
     from zonal.report.trend import print_trend  # noqa: PLC0415
-    from zonal.tables.opening import read_snapshot  # noqa: PLC0415
+    from zonal.tables.registry import read_snapshot  # noqa: PLC0415
 
     if kept is None:
         raise ZonalError("--trend prints what the database has: leave out --no-database.")

@@ -17,7 +17,7 @@ from zonal.errors import ZonalError, quoted
 
 if TYPE_CHECKING:
     from zonal.history.store import History
-    from zonal.tables.table import Table
+    from zonal.tables.protocol import Table
 
 
 class OutputFormat(str, Enum):
@@ -120,7 +120,7 @@ def names_in(text: str | None) -> list[str] | None:
 
 
 def opened(name: str, catalog: str | None, options: list[str] | None) -> "Table":
-    from zonal.tables.opening import open_table  # noqa: PLC0415
+    from zonal.tables.registry import open_table  # noqa: PLC0415
 
     return open_table(name, catalog=catalog, storage_options=pairs("--storage-option", options))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from zonal.errors import TableError, quoted
-from zonal.tables.table import Rewritable
+from zonal.tables.protocol import Rewritable
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -44,7 +44,7 @@ def make_delta(table: pa.Table, files: int, folder: Path, report: Report) -> Rew
     from deltalake import DeltaTable as Writer  # noqa: PLC0415 - slow to import
     from deltalake import write_deltalake  # noqa: PLC0415
 
-    from zonal.tables.delta import DeltaTable  # noqa: PLC0415
+    from zonal.tables.delta.table import DeltaTable  # noqa: PLC0415
 
     with _errors("Delta", "The rows can't be written as a table of"):
         writer = Writer.create(str(folder), table.schema)
@@ -72,7 +72,7 @@ def make_iceberg(table: pa.Table, files: int, folder: Path, report: Report) -> R
 
     A commit of PyIceberg takes longer than its files.
     """
-    from zonal.tables.iceberg import IcebergTable  # noqa: PLC0415 - slow to import
+    from zonal.tables.iceberg.table import IcebergTable  # noqa: PLC0415 - slow to import
 
     commits = -(-files // -(-files // _MOST_COMMITS))
     with _errors("Iceberg", "The rows can't be written as a table of"):

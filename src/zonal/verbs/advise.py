@@ -17,8 +17,8 @@ from zonal.errors import TableError, ZonalError
 from zonal.layouts.layout import DEFAULT_FILE_BYTES
 from zonal.picture.picture import Picture
 from zonal.snapshot import Snapshot
-from zonal.tables.opening import read_snapshot, table_of
-from zonal.tables.table import Table, is_readable
+from zonal.tables.protocol import Table, is_readable
+from zonal.tables.registry import read_snapshot, table_of
 from zonal.trials.parameters import has_parameters
 from zonal.trials.today import standing
 from zonal.trials.trial import MAX_COLUMNS

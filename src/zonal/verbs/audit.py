@@ -18,8 +18,8 @@ from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture.picture import Picture
 from zonal.snapshot import Snapshot
-from zonal.tables.opening import read_snapshot, table_of
-from zonal.tables.table import Table, Versioned, is_versioned
+from zonal.tables.protocol import Table, Versioned, is_versioned
+from zonal.tables.registry import read_snapshot, table_of
 from zonal.trials.today import current
 from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent, table_names
 from zonal.verbs.drawing import compared

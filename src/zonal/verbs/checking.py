@@ -13,7 +13,7 @@ from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
 from zonal.snapshot import Snapshot
 from zonal.sql.where import parse_where
-from zonal.tables.table import Rewritable, Table, is_rewritable
+from zonal.tables.protocol import Rewritable, Table, is_rewritable
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import leaf_type
 from zonal.values.sizes import parse_size

@@ -19,8 +19,8 @@ from zonal.plan.choice import still_there
 from zonal.plan.rewrite import Property
 from zonal.skipping.depth import depth_of
 from zonal.snapshot import Snapshot
-from zonal.tables.opening import open_destination, read_snapshot, table_of
-from zonal.tables.table import Destination, Table, is_readable
+from zonal.tables.protocol import Destination, Table, is_readable
+from zonal.tables.registry import open_destination, read_snapshot, table_of
 from zonal.values.arrays import Int64Array
 from zonal.verbs.checking import Job, chosen_layout, refuse_columns, rewritable, size_of
 from zonal.verbs.copying import plan_copy, run_copy

@@ -11,7 +11,7 @@ from zonal.errors import TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Scan, Writing, Written
 from zonal.snapshot import Snapshot
-from zonal.tables.table import Destination, Readable
+from zonal.tables.protocol import Destination, Readable
 from zonal.verbs.proof import check_files
 from zonal.verbs.rewriting import CommitRequest, Done, Report, Runner, refuse_filters, settle, sweep, write_files
 

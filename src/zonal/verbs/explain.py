@@ -20,9 +20,9 @@ from zonal.skipping.files import FileIndex, points_of
 from zonal.skipping.index import Index, columns_of
 from zonal.snapshot import UNKNOWN, Bounds, Snapshot
 from zonal.sql.where import parse_query, parse_where
-from zonal.tables.opening import read_snapshot, table_of
-from zonal.tables.parquetfolder import ParquetTable, Progress
-from zonal.tables.table import Table
+from zonal.tables.parquet.folder import ParquetTable, Progress
+from zonal.tables.protocol import Table
+from zonal.tables.registry import read_snapshot, table_of
 from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.columns import find, leaf_type
 from zonal.verbs.drawing import drawn

@@ -11,7 +11,7 @@ from zonal.errors import LayoutError, TableError, quoted
 from zonal.layouts.layout import TREE, Layout
 from zonal.layouts.ranks import bind
 from zonal.snapshot import Snapshot
-from zonal.tables.table import Table
+from zonal.tables.protocol import Table
 from zonal.trials.today import standing
 from zonal.verbs.advise import AdviceRequest, Progress, request_of
 from zonal.verbs.checking import chosen_layout

@@ -19,7 +19,7 @@ from zonal.predicates.bound import Bound, Point
 from zonal.skipping.index import Index, comparable_values
 from zonal.snapshot import UNKNOWN, Bounds, Snapshot
 from zonal.study.sample import OVERHEAD, look, with_codec
-from zonal.tables.table import Readable, Table, is_rewritable, is_versioned
+from zonal.tables.protocol import Readable, Table, is_rewritable, is_versioned
 from zonal.trials.trial import SampledRows
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 from zonal.values.columns import find, leaf, leaf_type

@@ -10,8 +10,8 @@ from zonal.parquet.codecs import asked_codec
 from zonal.plan.choice import still_there
 from zonal.plan.rewrite import Property
 from zonal.study.sample import OVERHEAD, plan
-from zonal.tables.opening import read_snapshot, table_of
-from zonal.tables.table import Table
+from zonal.tables.protocol import Table
+from zonal.tables.registry import read_snapshot, table_of
 from zonal.verbs.advise import silent
 from zonal.verbs.checking import Job, rewritable, size_of
 from zonal.verbs.learning import Queries, learned_for

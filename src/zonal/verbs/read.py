@@ -9,8 +9,8 @@ from zonal.errors import TableError, quoted
 from zonal.predicates.bind import bind
 from zonal.skipping.files import FileIndex
 from zonal.sql.where import parse_where
-from zonal.tables.opening import read_snapshot, table_of
-from zonal.tables.table import Table, is_readable
+from zonal.tables.protocol import Table, is_readable
+from zonal.tables.registry import read_snapshot, table_of
 from zonal.worker.splits import plan_splits, refuse_wrong_sizes
 
 if TYPE_CHECKING:

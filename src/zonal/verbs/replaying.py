@@ -14,7 +14,7 @@ from zonal.auditing.replay import replay
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.layouts.layout import Layout
 from zonal.snapshot import Snapshot
-from zonal.tables.table import Table, is_readable
+from zonal.tables.protocol import Table, is_readable
 from zonal.trials.boxes import boxes_of
 from zonal.trials.parameters import has_parameters
 from zonal.values.arrays import Float64Array

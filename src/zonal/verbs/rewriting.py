@@ -21,7 +21,7 @@ from zonal.plan.placement import Placement, Sizes
 from zonal.plan.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Written
 from zonal.snapshot import Snapshot
 from zonal.study.sample import plan
-from zonal.tables.table import Rewritable
+from zonal.tables.protocol import Rewritable
 from zonal.values.arrays import Int64Array
 from zonal.verbs.proof import check_files, check_rows
 from zonal.worker.splits import Split, plan_splits, refuse_wrong_sizes

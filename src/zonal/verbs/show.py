@@ -11,9 +11,9 @@ from zonal.errors import ColumnError, quoted, suggestion
 from zonal.picture.picture import Picture
 from zonal.skipping.depth import Depth, depth_of
 from zonal.snapshot import UNKNOWN, LazyBounds, Snapshot
-from zonal.tables.opening import read_snapshot, table_of
-from zonal.tables.parquetfolder import Progress
-from zonal.tables.table import Table
+from zonal.tables.parquet.folder import Progress
+from zonal.tables.protocol import Table
+from zonal.tables.registry import read_snapshot, table_of
 from zonal.values.columns import leaves
 from zonal.verbs.drawing import drawn
 

@@ -8,7 +8,7 @@ from zonal.advising.asked import BoundQueries, Fit, filter_weights, halves
 from zonal.advising.decidable import decidable, float_columns
 from zonal.advising.ground import Ground
 from zonal.snapshot import Snapshot
-from zonal.tables.table import Table
+from zonal.tables.protocol import Table
 from zonal.trials.boxes import boxes_of, code
 from zonal.trials.today import Standing
 from zonal.trials.trial import Trial

@@ -1,0 +1,308 @@
+"""Delta tables: where they are stored, which of them can be read, and one version as a snapshot."""
+
+from collections.abc import Mapping, Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs
+
+from zonal.errors import ColumnError, TableError, quoted, suggestion
+from zonal.layouts.layout import Layout
+from zonal.parquet.codecs import CODECS, known_codec
+from zonal.plan.rewrite import Reading, Rewrite, Scan, Source, Writing
+from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
+from zonal.storage import Storage, open_regular
+from zonal.tables.delta.adds import LiveFile
+from zonal.tables.delta.commit import Replacement, commit, log_folder
+from zonal.tables.delta.files import files_of
+from zonal.tables.delta.indexed import covering, indexed, unused
+from zonal.tables.delta.listing import LogFolder
+from zonal.tables.delta.log import Metadata, Protocol, State, named_in, replay
+from zonal.tables.delta.partition_values import constants
+from zonal.tables.delta.scan import Columns, deletion_vector
+from zonal.tables.delta.schema import read_schema
+from zonal.tables.hive_folders import hive_folders
+from zonal.tables.protocol import Sending, recorded_layout, unheard
+from zonal.values.arrays import Int64Array
+
+_CODEC = "delta.parquet.compression.codec"
+# Reader features that change nothing about how the log, the schema and the statistics are read here.
+_SHREDDED = frozenset(("variantShredding", "variantShredding-preview"))
+READABLE = _SHREDDED | {
+    *("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
+    *("typeWidening", "typeWidening-preview", "variantType", "variantType-preview"),
+}
+# Features that a rewrite of unchanged rows can keep. A shredded variant would have to be put together first.
+REWRITABLE = (READABLE - _SHREDDED) | {
+    *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "allowColumnDefaults"),
+    *("identityColumns", "rowTracking", "domainMetadata", "clustering", "checkpointProtection"),
+    *("inCommitTimestamp", "inCommitTimestamp-preview"),
+}
+
+
+def is_delta(location: str, *, storage_options: Mapping[str, str] | None = None) -> bool:
+    """Tell whether there is a `_delta_log` folder at the location."""
+    storage = Storage(location, storage_options or {})
+    filesystem, path = storage.locate(f"{storage.root}/_delta_log")
+    try:
+        kind = filesystem.get_file_info(path).type
+    except OSError as error:
+        raise TableError(f"Can't look for a table at {quoted(storage.root, limit=300)}: {error}") from None
+    return bool(kind == pa.fs.FileType.Directory)
+
+
+class DeltaTable:
+    """A Delta table, by its folder; the newest version, or the one asked for."""
+
+    def __init__(
+        self, location: str, *, version: int | None = None, storage_options: Mapping[str, str] | None = None
+    ) -> None:
+        self._storage = Storage(location, storage_options or {})
+        self._version = version
+        self._states: WeakKeyDictionary[Snapshot, State] = WeakKeyDictionary()
+        """What the log said when a snapshot was taken, as long as somebody holds the snapshot."""
+        self.name = self._storage.root
+
+    def newest(self) -> "DeltaTable":
+        """Return the table without the version that was asked for."""
+        table = DeltaTable.__new__(DeltaTable)
+        table.__dict__.update(self.__dict__ | {"_version": None})
+        return table
+
+    @property
+    def pinned(self) -> bool:
+        """Whether a version was asked for; see `Versioned`."""
+        return self._version is not None
+
+    def at(self, version: int) -> "DeltaTable":
+        """Return the table pinned to a version; see `Versioned`."""
+        table = self.newest()
+        table._version = version
+        return table
+
+    def versions(self) -> tuple[Commit, ...]:
+        """Return the commits up to the version that can still be told; see `Versioned`.
+
+        Commits from before a checkpoint are listed as far as `deltalog.HISTORY_BYTES` lets them be read.
+        """
+        log, state = self._log(), self._replay(self._version)
+        return tuple(state.commits[number] for number in log.replayable(state.version) if number in state.commits)
+
+    def snapshot(self) -> Snapshot:
+        """Read one version from the log alone.
+
+        What the log doesn't say is UNKNOWN or null; a log that can't be read completely raises a `TableError`.
+        """
+        state = self._replay(self._version, after=self._held(self._version))
+        _refuse_unreadable(state.protocol, self.name)
+        mapping = state.metadata.configuration.get("delta.columnMapping.mode", "none")
+        schema, leaves = read_schema(state.metadata.schema, mapping=mapping)
+        layout, problems = recorded_layout(state.metadata.configuration)
+        files, providers = files_of(state.adds, leaves, state.metadata.partitioning, indexed(state.metadata))
+        refuse_impossible(files, self.name)
+        marked = {"clusteringProvider": str(providers)} if providers else {}
+        snapshot = Snapshot(
+            name=self.name,
+            format="delta",
+            location=self._storage.root,
+            version=state.version,
+            time=state.time,
+            schema=schema,
+            partitioning=state.metadata.partitioning,
+            files=files,
+            # Files may hold partition columns, too, but the log's values count: '' in a file is null in the log.
+            physical={
+                leaf.name: Physical(".".join(leaf.steps), leaf.field_id)
+                for leaf in leaves
+                if leaf.name not in state.metadata.partitioning
+            },
+            layout=layout,
+            properties={**state.metadata.configuration, **marked},
+            commits=state.commits,
+            blockers=_blockers(state.protocol, state.metadata),
+            problems=(*problems, *state.problems, *unused(state.metadata, layout.columns if layout else ())),
+        )
+        self._states[snapshot] = state
+        return snapshot
+
+    def scan(self, snapshot: Snapshot, files: Int64Array, *, columns: Sequence[str] | None = None) -> Scan:
+        """Return what workers need to read the rows of these files; see `Rewritable`."""
+        state, chosen = self._chosen(snapshot, files)
+        known = Columns.of(state.metadata)
+        reading = known.reading if columns is None else known.reading_of(columns)
+        names = known.in_files if columns is None else columns
+        fixed = [known.fields[name] for name in names if name in known.partitioning]
+        return Scan(
+            sources=tuple(
+                self._source(snapshot, number, file, reading, fixed)
+                for number, file in zip(files.tolist(), chosen, strict=True)
+            ),
+            reading=reading,
+            columns=known.paths(names),
+            storage=self._storage,
+        )
+
+    def writing(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Writing:
+        """Return how files that replace others are written, or refuse what a rewrite can't keep."""
+        if self._version is not None:
+            raise TableError(
+                f"Version {self._version} of {quoted(self.name, limit=300)} never changes. Leave it out to rewrite the "
+                "table."
+            )
+        log_folder(self._storage)
+        metadata = self._state(snapshot).metadata
+        _refuse_unwritable(snapshot.blockers, self.name)
+        known = Columns.of(metadata)
+        return Writing(
+            folder=f"{self._storage.root}/zonal-{layout.id}-{run}",
+            storage=self._storage,
+            schema=known.reading.schema,
+            compression=compression or _compression(metadata.configuration),
+            subfolders=self._subfolders(snapshot, [known.fields[name].name for name in metadata.partitioning]),
+            bloom_columns=_bloom_columns(known, layout),
+            properties=covering(metadata, layout.columns),
+        )
+
+    def _subfolders(self, snapshot: Snapshot, names: Sequence[str]) -> tuple[str, ...]:
+        """Return a folder for each partition, by its values under the names that the log has.
+
+        The protocol doesn't ask for them, but Polars takes the values from the folders' names.
+        """
+        if not names:
+            return ()
+        _, first = np.unique(snapshot.files.partition, return_index=True)
+        _, files = self._chosen(snapshot, first)
+        return tuple(
+            hive_folders({name: file.values.get(name) for name in names}, empty="", plain_keys=True) or ""
+            for file in files
+        )
+
+    def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
+        """Replace files in one new version of the log and return it; see `Rewritable`."""
+        folder = log_folder(self._storage)
+        base, removed = self._chosen(rewrite.base, rewrite.removed)
+        _refuse_unwritable(_blockers(base.protocol, base.metadata), self.name)
+        partitions = rewrite.base.files.partition[rewrite.removed].tolist()
+        replacement = Replacement(
+            root=self._storage.root,
+            base=base,
+            removed=removed,
+            added=rewrite.added,
+            values={number: file.values for number, file in zip(partitions, removed, strict=True)},
+            layout=rewrite.layout,
+            run=rewrite.run,
+            properties=rewrite.properties,
+        )
+        return commit(replacement, lambda after: self._replay(None, after=after), folder, sending=sending)
+
+    def refers_to(self, rewrite: Rewrite) -> set[str]:
+        """Return those of a rewrite's new files that a version since its base has; see `Rewritable`."""
+        ours = {file.path for file in rewrite.added}
+        log, state = self._log(), self._replay(None)
+        since = [number for number in log.commits if number > (rewrite.base.version or 0)]
+        return {file.path for file in state.find(ours)} | named_in(log, since, self._storage.resolve) & ours
+
+    def _replay(self, version: int | None, *, after: State | None = None) -> State:
+        return replay(self._log(), self._storage.resolve, version=version, after=after)
+
+    def _held(self, version: int | None) -> State | None:
+        """Return the newest state up to a version that is asked for, of those whose snapshots somebody holds.
+
+        Whoever goes through old versions, oldest first, has each commit read once.
+        """
+        older = [state for state in list(self._states.values()) if version is not None and state.version <= version]
+        return max(older, key=lambda state: state.version, default=None)
+
+    def _log(self) -> LogFolder:
+        return LogFolder.of(*self._storage.locate(f"{self._storage.root}/_delta_log"))
+
+    def _state(self, snapshot: Snapshot) -> State:
+        if (state := self._states.get(snapshot)) is None:
+            state = self._states[snapshot] = self._replay(snapshot.version)
+        return state
+
+    def _chosen(self, snapshot: Snapshot, files: Int64Array) -> tuple[State, list[LiveFile]]:
+        """Return some of a snapshot's files; by path, as a checkpoint written since may have another order."""
+        state = self._state(snapshot)
+        paths = snapshot.files.paths.take(pa.array(files)).to_pylist()
+        found = {file.path: file for file in state.find(paths)}
+        if missing := [path for path in paths if path not in found]:
+            raise TableError(f"{quoted(missing[0], limit=300)} is no file of version {state.version}.")
+        return state, [found[path] for path in paths]
+
+    def _source(
+        self, snapshot: Snapshot, number: int, file: LiveFile, reading: Reading, fixed: Sequence[pa.Field]
+    ) -> Source:
+        if reading.row_id is not None and (file.first_row_id is None or file.row_version is None):
+            raise TableError(
+                f"The table tracks rows, but the log has no row ids for {quoted(file.path, limit=300)}. Write to the "
+                "table with Delta once, so that it gives them, and run zonal again."
+            )
+        tracked = reading.row_id is not None
+        return Source(
+            number=number,
+            path=file.path,
+            size=file.size,
+            rows=int(snapshot.files.rows[number]),
+            partition=int(snapshot.files.partition[number]),
+            vector=deletion_vector(file, self._storage.root, self._storage.resolve),
+            constants=constants(file, fixed),
+            first_row_id=file.first_row_id if tracked else None,
+            row_version=file.row_version if tracked else None,
+        )
+
+    def open_file(self, path: str) -> pa.NativeFile:
+        """Open one of the snapshot's files for random access; the caller closes it."""
+        try:
+            filesystem, inner = self._storage.locate(path)
+            return open_regular(filesystem, inner)
+        except OSError as error:
+            raise TableError(f"Can't open {quoted(path, limit=300)} of {quoted(self.name)}: {error}") from None
+
+
+def _refuse_unreadable(protocol: Protocol, name: str) -> None:
+    if protocol.reader > 3:
+        raise TableError(
+            f"{quoted(name, limit=300)} asks for Delta reader version {protocol.reader}; zonal reads up to 3."
+        )
+    if unknown := sorted(set(protocol.reader_features) - READABLE):
+        names = ", ".join(quoted(feature) for feature in unknown)
+        raise TableError(
+            f"{quoted(name, limit=300)} can't be read: zonal doesn't know its Delta reader feature {names}."
+        )
+
+
+def _blockers(protocol: Protocol, metadata: Metadata) -> tuple[str, ...]:
+    """Name what a rewrite could not keep; writer versions up to 6 imply known features only."""
+    features = sorted({*protocol.reader_features, *protocol.writer_features} - REWRITABLE)
+    found = [f"table feature {feature}" for feature in features]
+    if protocol.writer > 7:
+        found.append(f"writer version {protocol.writer}")
+    settings = ("delta.universalFormat.enabledFormats", "delta.coordinatedCommits.commitCoordinator-preview")
+    return (*found, *(f"table property {name}" for name in settings if metadata.configuration.get(name)))
+
+
+def _refuse_unwritable(blockers: Sequence[str], name: str) -> None:
+    if blockers:
+        raise TableError(f"{quoted(name, limit=300)} can't be rewritten: zonal can't keep its {', '.join(blockers)}.")
+
+
+def _compression(configuration: Mapping[str, str]) -> str | None:
+    """Return the codec that the table asks for; None, which is that of its files, where it asks for none."""
+    asked = configuration.get(_CODEC)
+    if asked is None:
+        return None
+    if (codec := known_codec(asked)) is not None:
+        return codec
+    raise TableError(f"The table property {_CODEC} is {quoted(asked)}. {suggestion(asked, CODECS)}")
+
+
+def _bloom_columns(columns: Columns, layout: Layout) -> tuple[str, ...]:
+    paths = columns.paths(columns.in_files)
+    if missing := [name for name in layout.bloom_columns if name not in paths]:
+        raise ColumnError(
+            f"Column {quoted(missing[0])} can't have a bloom filter: no data file has it. "
+            f"{suggestion(missing[0], paths)}"
+        )
+    return tuple(paths[name] for name in layout.bloom_columns)

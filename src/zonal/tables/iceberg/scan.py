@@ -1,0 +1,272 @@
+"""How workers read the files of an Iceberg table: schema with field ids, deletes of each file, row lineage."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import MappedField, parse_mapping_from_json
+from pyiceberg.transforms import IdentityTransform, VoidTransform
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType, UUIDType
+
+from zonal.errors import ColumnError, TableError, quoted, suggestion
+from zonal.plan.rewrite import FIELD_ID, EqualityDelete, Reading, Scan, Source, Vector
+from zonal.snapshot import Snapshot
+from zonal.storage import Storage
+from zonal.tables.iceberg.bounds import bound_type, fields
+from zonal.tables.iceberg.deletes import DeleteIndex
+from zonal.tables.iceberg.entries import (
+    CONTENT_OFFSET,
+    CONTENT_SIZE,
+    EQUALITY_IDS,
+    Contents,
+    ManifestEntry,
+    data_entries,
+    delete_entries,
+    same_files,
+)
+from zonal.tables.iceberg.manifests import FORMAT, PARTITION
+from zonal.values.arrays import Int64Array
+
+NAME_MAPPING = "schema.name-mapping.default"
+ROW_ID, LAST_UPDATED = "_row_id", "_last_updated_sequence_number"
+ROW_LINEAGE = {ROW_ID: 2147483540, LAST_UPDATED: 2147483539}
+"""Columns of row lineage by their reserved field ids ("Row Lineage"); tables of version 3 have them."""
+
+
+def scan(
+    metadata: TableMetadata,
+    schema: Schema,
+    contents: Sequence[Contents],
+    snapshot: Snapshot,
+    files: Int64Array,
+    *,
+    columns: Sequence[str] | None,
+    storage: Storage,
+) -> Scan:
+    """Return what workers need to read the rows of these files; see `Rewritable.scan`."""
+    entries = data_entries(contents)
+    same_files(entries, snapshot.files.paths.to_pylist(), snapshot.name)
+    names = [field.name for field in schema.fields] if columns is None else list(columns)
+    unknown = next((name for name in names if name not in {field.name for field in schema.fields}), None)
+    if unknown is not None:
+        known = suggestion(unknown, [field.name for field in schema.fields])
+        raise ColumnError(f"Unknown column {quoted(unknown)} of {quoted(snapshot.name)}. {known}")
+    lineage = columns is None and metadata.format_version >= 3
+    reading = _reading(metadata, schema, names, lineage=lineage)
+    sources = _Sources(metadata, schema, contents, lineage=lineage, columns=set(names))
+    return Scan(
+        sources=tuple(
+            sources.of(number, entries[number], int(snapshot.files.partition[number])) for number in files.tolist()
+        ),
+        reading=reading,
+        columns={
+            name: name for name in fields(Schema(*(field for field in schema.fields if field.name in set(names))))
+        },
+        storage=storage,
+    )
+
+
+# --- schema --------------------------------------------------------------------------------------------------------
+
+
+def reading_schema(schema: Schema, names: Sequence[str] | None = None, *, lineage: bool = False) -> pa.Schema:
+    """Convert a schema with the field id at every level; UUIDs are 16 bytes, as they are stored."""
+    by_name = {field.name: field for field in schema.fields}
+    chosen = [by_name[name] for name in names] if names is not None else schema.fields
+    arrow = [arrow_field(field) for field in chosen]
+    if lineage:
+        arrow += [pa.field(name, pa.int64(), True, {FIELD_ID: str(number)}) for name, number in ROW_LINEAGE.items()]
+    return pa.schema(arrow)
+
+
+def arrow_field(field: NestedField) -> pa.Field:
+    """Convert a field, with its id in the metadata."""
+    return pa.field(field.name, _arrow_type(field.field_type), not field.required, {FIELD_ID: str(field.field_id)})
+
+
+def _arrow_type(kind: IcebergType) -> pa.DataType:
+    if isinstance(kind, StructType):
+        return pa.struct([arrow_field(field) for field in kind.fields])
+    if isinstance(kind, ListType):
+        return pa.list_(arrow_field(kind.element_field))
+    if isinstance(kind, MapType):
+        return pa.map_(arrow_field(kind.key_field), arrow_field(kind.value_field))
+    return {pa.large_binary(): _text_type(kind)}.get(bound_type(kind), bound_type(kind))
+
+
+def _text_type(kind: IcebergType) -> pa.DataType:
+    return pa.string() if str(kind) == "string" else pa.binary()
+
+
+def writing_schema(schema: pa.Schema, table_schema: Schema) -> pa.Schema:
+    """Give UUIDs their own Arrow type, for which Parquet writes the annotation that Java's readers look for."""
+    uuids = {number for number, field in index_by_id(table_schema).items() if isinstance(field.field_type, UUIDType)}
+    return pa.schema([_annotated(field, uuids) for field in schema])
+
+
+def _annotated(field: pa.Field, uuids: set[int]) -> pa.Field:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_annotated(child, uuids) for child in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_annotated(kind.key_field, uuids), _annotated(kind.item_field, uuids))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_annotated(kind.value_field, uuids))
+    elif int(field.metadata[FIELD_ID]) in uuids:
+        kind = pa.uuid()
+    return field.with_type(kind)
+
+
+def _reading(metadata: TableMetadata, schema: Schema, names: Sequence[str], *, lineage: bool) -> Reading:
+    present = index_by_id(Schema(*(field for field in schema.fields if field.name in set(names))))
+    return Reading(
+        schema=reading_schema(schema, names, lineage=lineage),
+        by_id=True,
+        aliases=_aliases(metadata),
+        defaults={number: _default(field) for number, field in present.items() if field.initial_default is not None},
+        row_id=ROW_ID if lineage else None,
+        row_version=LAST_UPDATED if lineage else None,
+    )
+
+
+def _aliases(metadata: TableMetadata) -> dict[int, tuple[str, ...]]:
+    """Flatten the name mapping; names are those of the last step of a path, as the mapping has them."""
+    text = metadata.properties.get(NAME_MAPPING)
+    if text is None:
+        return {}
+    try:
+        return dict(_names(parse_mapping_from_json(text).root))
+    except ValueError as error:
+        raise TableError(f"The table property {NAME_MAPPING} can't be read: {quoted(str(error), limit=200)}") from None
+
+
+def _names(mapped: Sequence[MappedField]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for field in mapped:
+        if field.field_id is not None:
+            yield field.field_id, tuple(field.names)
+        yield from _names(field.fields)
+
+
+def _default(field: NestedField) -> pa.Scalar:
+    """Convert an initial default, which stands for a column that a file was written without."""
+    if not isinstance(field.field_type, PrimitiveType):
+        raise TableError(f"zonal can't read the default of the nested column {quoted(field.name)}.")
+    return scalar(field.initial_default, field.field_type)
+
+
+def scalar(value: Any, kind: IcebergType) -> pa.Scalar:  # noqa: ANN401
+    """Convert a value of the metadata to the type that its column is read with."""
+    value = value.bytes if isinstance(kind, UUIDType) and hasattr(value, "bytes") else value
+    return pa.scalar(value, _arrow_type(kind))
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+class _Constant(NamedTuple):
+    partition_field: int
+    name: str
+    type: IcebergType
+
+
+class _Sources:
+    """Data files with their deletes."""
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        schema: Schema,
+        contents: Sequence[Contents],
+        *,
+        lineage: bool,
+        columns: set[str],
+    ) -> None:
+        self._lineage = lineage
+        self._field_ids = set(index_by_id(schema))
+        self._entries = delete_entries(contents)
+        self._deletes = [entry.delete for entry in self._entries]
+        specs = metadata.specs()
+        self._index = DeleteIndex(self._deletes, global_specs(specs))
+        # Files that were brought into a table with a name mapping may lack the columns that partition it; "Column
+        # Projection" then takes the partition value. All other files have every column that they need.
+        mapped = NAME_MAPPING in metadata.properties
+        tops = {field.field_id: field for field in schema.fields if field.name in columns} if mapped else {}
+        self._constants = {number: list(_identities(spec, tops)) for number, spec in specs.items()}
+        self._equality: dict[tuple[int, ...], tuple[EqualityDelete, ...]] = {}
+
+    def of(self, number: int, entry: ManifestEntry, partition: int) -> Source:
+        key = entry.key
+        positions = self._index.positions(entry.path, entry.sequence, key)
+        vectors = [at for at in positions if self._deletes[at].kind == "vector"]
+        if len(vectors) > 1:
+            raise TableError(f"The data file {quoted(entry.path, limit=300)} has {len(vectors)} deletion vectors.")
+        return Source(
+            number=number,
+            path=entry.path,
+            size=entry.size,
+            rows=entry.rows,
+            partition=partition,
+            vector=self._vector(vectors[0]) if vectors else None,
+            position_deletes=() if vectors else tuple(self._parquet(at) for at in positions),
+            equality_deletes=self._equalities(self._index.equality(entry.sequence, key)),
+            constants=self._partition_values(entry),
+            first_row_id=entry.first_row_id if self._lineage else None,
+            # Of files from before version 3 both columns are null: "Row Lineage for Upgraded Tables".
+            row_version=entry.sequence if self._lineage and entry.first_row_id is not None else None,
+        )
+
+    def _vector(self, at: int) -> Vector:
+        entry = self._entries[at]
+        offset, size = entry.file.get(CONTENT_OFFSET), entry.file.get(CONTENT_SIZE)
+        if offset is None or size is None:
+            raise TableError(f"A deletion vector in {quoted(entry.path, limit=300)} has no place in that file.")
+        return Vector(rows=entry.rows, location=entry.path, offset=int(offset), size=int(size))
+
+    def _parquet(self, at: int) -> str:
+        entry = self._entries[at]
+        if str(entry.file[FORMAT]).upper() != "PARQUET":
+            raise TableError(
+                f"The delete file {quoted(entry.path, limit=300)} is {entry.file[FORMAT]}; zonal reads Parquet only."
+            )
+        return entry.path
+
+    def _equalities(self, numbers: tuple[int, ...]) -> tuple[EqualityDelete, ...]:
+        if numbers not in self._equality:
+            self._equality[numbers] = tuple(EqualityDelete(self._parquet(at), self._columns(at)) for at in numbers)
+        return self._equality[numbers]
+
+    def _columns(self, at: int) -> tuple[int, ...]:
+        entry = self._entries[at]
+        numbers = tuple(entry.file.get(EQUALITY_IDS) or ())
+        if not numbers or not self._field_ids.issuperset(numbers):
+            raise TableError(
+                f"The equality delete file {quoted(entry.path, limit=300)} compares columns that the table has dropped "
+                f"(field ids {list(numbers)}). Rewrite the deletes with the engine that wrote them."
+            )
+        return numbers
+
+    def _partition_values(self, entry: ManifestEntry) -> Mapping[str, pa.Scalar]:
+        values = entry.file[PARTITION]
+        return {
+            constant.name: scalar(values[constant.partition_field], constant.type)
+            for constant in self._constants.get(entry.spec_id, ())
+            if constant.partition_field in values
+        }
+
+
+def _identities(spec: PartitionSpec, columns: Mapping[int, NestedField]) -> Iterator[_Constant]:
+    for field in spec.fields:
+        if isinstance(field.transform, IdentityTransform) and field.source_id in columns:
+            column = columns[field.source_id]
+            yield _Constant(field.field_id, column.name, column.field_type)
+
+
+def global_specs(specs: Mapping[int, PartitionSpec]) -> set[int]:
+    """Return the partition specs without fields; in version 1, dropped ones stay behind as `void`."""
+    void = {
+        number: [isinstance(field.transform, VoidTransform) for field in spec.fields] for number, spec in specs.items()
+    }
+    return {number for number, fields_void in void.items() if all(fields_void)}

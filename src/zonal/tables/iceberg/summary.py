@@ -1,0 +1,51 @@
+"""The summary of a `replace` snapshot, by "Optional Snapshot Summary Fields" of the specification."""
+
+from collections.abc import Sequence
+
+from zonal.tables.iceberg.conflicts import Replacement
+from zonal.tables.iceberg.entries import Fields
+from zonal.tables.iceberg.manifests import RECORDS, SIZE
+
+RUN = "zonal.run"
+"""Key of the run that wrote a snapshot's files."""
+
+_TOTALS = (
+    ("total-data-files", "added-data-files", "deleted-data-files"),
+    ("total-delete-files", "added-delete-files", "removed-delete-files"),
+    ("total-records", "added-records", "deleted-records"),
+    ("total-files-size", "added-files-size", "removed-files-size"),
+    ("total-position-deletes", "added-position-deletes", "removed-position-deletes"),
+    ("total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"),
+)
+
+
+def summary_of(added: Sequence[Fields], found: Replacement) -> dict[str, str]:
+    """Count what a commit adds and removes, and the totals that follow from those of the head, where it has them."""
+    kinds = [(entry.delete.kind, entry) for entry in found.deletes]
+    counts = {
+        "added-data-files": len(added),
+        "deleted-data-files": len(found.data),
+        "added-records": sum(file[RECORDS] for file in added),
+        "deleted-records": sum(entry.rows for entry in found.data),
+        "added-files-size": sum(file[SIZE] for file in added),
+        "removed-files-size": sum(entry.size for entry in (*found.data, *found.deletes)),
+        "removed-delete-files": len(found.deletes),
+        "removed-dvs": sum(kind == "vector" for kind, _ in kinds),
+        "removed-position-delete-files": sum(kind == "position" for kind, _ in kinds),
+        "removed-equality-delete-files": sum(kind == "equality" for kind, _ in kinds),
+        "removed-position-deletes": sum(entry.rows for kind, entry in kinds if kind != "equality"),
+        "removed-equality-deletes": sum(entry.rows for kind, entry in kinds if kind == "equality"),
+        "changed-partition-count": len({entry.key for entry in found.data}),
+    }
+    return {name: str(count) for name, count in counts.items() if count} | _totals(counts, found)
+
+
+def _totals(counts: dict[str, int], found: Replacement) -> dict[str, str]:
+    before = found.head.summary.additional_properties if found.head.summary else {}
+    totals = {}
+    for total, added, removed in _TOTALS:
+        if (text := before.get(total)) is not None and text.isdecimal():
+            value = int(text) + counts.get(added, 0) - counts.get(removed, 0)
+            if value >= 0:  # a writer before us counted otherwise: say nothing rather than something wrong
+                totals[total] = str(value)
+    return totals

@@ -1,0 +1,1 @@
+"""Folders of plain Parquet files as tables."""

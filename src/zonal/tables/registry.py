@@ -1,0 +1,115 @@
+"""Open a table by its name: a path, or `parquet:`, `delta:` or `iceberg:` and what stands behind it."""
+
+import re
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+
+from zonal.errors import TableError, quoted
+from zonal.snapshot import Snapshot
+from zonal.tables.delta.create import DeltaDestination
+from zonal.tables.delta.table import DeltaTable, is_delta
+from zonal.tables.parquet.copy import ParquetDestination
+from zonal.tables.parquet.folder import ParquetTable, Progress
+from zonal.tables.protocol import Destination, Table
+
+_VERSION = re.compile(r"(?P<name>.+)@(?P<version>[^@/\\]+)")
+
+
+def open_table(name: str, *, catalog: str | None = None, storage_options: Mapping[str, str] | None = None) -> Table:
+    """Open a table for reading; what it is, is seen from what is there.
+
+    `PATH`, `parquet:PATH`, `delta:PATH[@VERSION]`, `iceberg:NAMESPACE.TABLE[@SNAPSHOT_OR_BRANCH]` in a PyIceberg
+    catalog, or an Iceberg `….metadata.json`. A path that belongs to a table of a format that isn't read so is refused;
+    with `parquet:` all Parquet files there are the table.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise TableError(f"{quoted(name)} is not text in UTF-8, as names of tables are.") from None
+    kind, _, rest = name.partition(":")
+    if kind not in ("parquet", "delta", "iceberg") or not rest:
+        kind, rest = "", name
+    options = dict(storage_options or {})
+    location, version = _split_version(rest)
+    if kind == "iceberg" or location.endswith(".metadata.json"):
+        return _iceberg(location, version, catalog, options)
+    if kind == "delta" or (not kind and is_delta(location, storage_options=options)):
+        return DeltaTable(location, version=_number(name, version), storage_options=options)
+    if version is not None:
+        raise TableError(f"{quoted(name)} asks for version {quoted(version)}, but plain Parquet has no versions.")
+    if not kind and (newest := _newest_metadata(location)):
+        raise TableError(
+            f"{quoted(name)} is the folder of an Iceberg table. Name it in its catalog, as in iceberg:namespace.table, "
+            f"or give its metadata file, such as {newest}."
+        )
+    return ParquetTable(location, storage_options=options, as_is=bool(kind))
+
+
+def table_of(
+    table: "Table | str | PathLike[str]",
+    *,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Table:
+    """Open a table by its name or path; one that is open already stays so."""
+    if isinstance(table, PathLike):
+        table = str(fspath(table))
+    return open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
+
+
+def open_destination(
+    name: str, *, catalog: str | None = None, storage_options: Mapping[str, str] | None = None
+) -> Destination:
+    """Name a table that doesn't exist yet: `delta:PATH`, `parquet:PATH` or `iceberg:NAMESPACE.TABLE`."""
+    kind, _, rest = name.partition(":")
+    options = dict(storage_options or {})
+    if kind == "delta" and rest:
+        return DeltaDestination(rest, storage_options=options)
+    if kind == "parquet" and rest:
+        return ParquetDestination(rest, storage_options=options)
+    if kind == "iceberg" and rest:
+        from zonal.tables.iceberg.create import IcebergDestination  # noqa: PLC0415 - slow to import
+
+        return IcebergDestination(rest, catalog=catalog, catalog_properties=options)
+    raise TableError(
+        f"Say which format {quoted(name, limit=200)} shall have: delta:PATH, parquet:PATH or iceberg:NAMESPACE.TABLE."
+    )
+
+
+def read_snapshot(table: Table, progress: Progress | None = None) -> Snapshot:
+    """Read a table's metadata; of a Parquet folder, where that means every footer, `progress` hears how far it is."""
+    return table.snapshot(progress) if isinstance(table, ParquetTable) else table.snapshot()
+
+
+def _iceberg(location: str, version: str | None, catalog: str | None, options: Mapping[str, str]) -> Table:
+    from zonal.tables.iceberg.table import IcebergTable  # noqa: PLC0415 - slow to import, and only needed here
+
+    at = int(version) if version is not None and version.isdecimal() else version
+    if location.endswith(".metadata.json"):
+        return IcebergTable.from_metadata(location, version=at, properties=options)
+    return IcebergTable.from_catalog(location, catalog=catalog, catalog_properties=options, version=at)
+
+
+def _split_version(text: str) -> tuple[str, str | None]:
+    """Cut `@VERSION` off, unless a file or folder has the whole name."""
+    match = _VERSION.fullmatch(text)
+    if match is None or ("://" not in text and Path(text).exists()):
+        return text, None
+    return match["name"], match["version"]
+
+
+def _number(name: str, version: str | None) -> int | None:
+    if version is None:
+        return None
+    if not version.isdecimal():
+        raise TableError(f"{quoted(name)} asks for version {quoted(version)}; versions of a Delta table are numbers.")
+    return int(version)
+
+
+def _newest_metadata(location: str) -> str | None:
+    folder = Path(location) / "metadata"
+    if "://" in location or not folder.is_dir():
+        return None
+    found = sorted(folder.glob("*.metadata.json"), key=lambda path: path.stat().st_mtime)
+    return str(found[-1]) if found else None
