@@ -35,7 +35,7 @@ from zonal.trials.boxes import boxes_of, code, literal_columns, meets, units_of
 from zonal.values.arrays import Int64Array
 from zonal.verbs.advise import SAMPLE_ROWS, advise
 from zonal.verbs.learning import learn
-from zonal.workload.reading import read_workload
+from zonal.workload.reader import read_workload
 
 NAMES = ("mixed", "repetitive", "flights", "tpch", "telemetry")
 ROWS = {"mixed": 1_000_000, "tpch": 600_000, "telemetry": 1_000_000}

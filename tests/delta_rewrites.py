@@ -12,9 +12,9 @@ from delta_tables import LogWriter, add, stats
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Rewrite
 from zonal.tables.delta.table import DeltaTable
-from zonal.worker.leaves import odd_leaves
-from zonal.worker.reader import Reader
-from zonal.worker.writer import FileWriter, RowGroups
+from zonal.worker.read.reader import Reader
+from zonal.worker.write.leaves import odd_leaves
+from zonal.worker.write.writer import FileWriter, RowGroups
 
 LAYOUT = Layout("zorder", ("x",))
 MAGIC = 1681511377

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pyarrow as pa
 
-from zonal.worker.results import read_results
+from zonal.worker.exchange.results import read_results
 from zonal.worker.splits import split_text
 from zonal.worker.tasks import read_step, write_step
 

@@ -13,7 +13,7 @@ from zonal.errors import PredicateError
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Some
 from zonal.predicates.expressions import And, Column, Compare, Constant, In, Or, Parameter, Predicate, Unknown, leaves
-from zonal.sql.asking import TableRead, ask, guess_dialect
+from zonal.sql.ask import TableRead, ask, guess_dialect
 from zonal.sql.where import parse_where
 
 NOW = datetime(2024, 3, 31, 12, 30, tzinfo=timezone.utc)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from zonal.predicates.expressions import And, Call, Column, Constant, In, IsNull, Or, Predicate, StartsWith, Unknown
-from zonal.sql.asking import ask
+from zonal.sql.ask import ask
 
 COLUMNS = ("id", "a", "b", "s")
 TABLES = 12

@@ -14,7 +14,7 @@ from zonal.errors import ZonalError
 from zonal.verbs import config
 from zonal.verbs.config import read_config
 from zonal.verbs.replaying import Auditing
-from zonal.workload import viewfiles
+from zonal.workload import view_files as viewfiles
 from zonal.workload.logs import Logs
 
 WHOLE = """

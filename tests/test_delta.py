@@ -34,7 +34,7 @@ from zonal.storage import Storage, azure_arguments, s3_arguments
 from zonal.tables.delta import log as deltalog
 from zonal.tables.delta import stats as deltastats
 from zonal.tables.delta.table import DeltaTable, is_delta
-from zonal.worker.datafile import open_parquet
+from zonal.worker.read.data_file import open_parquet
 
 UTC = timezone.utc
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from cluster_tables import home
 from zonal.errors import ZonalError
-from zonal.worker import payload
-from zonal.worker.leaves import Odd, leaves_of, odd_leaves
-from zonal.worker.metrics import FileMetrics
+from zonal.worker.exchange import payload
+from zonal.worker.write.leaves import Odd, leaves_of, odd_leaves
+from zonal.worker.write.metrics import FileMetrics
 
 NAN = math.nan
 FLOATS = st.none() | st.sampled_from([NAN, 1.5, -0.0, math.inf, -math.inf])

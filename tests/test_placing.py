@@ -28,13 +28,13 @@ from zonal.plan.placement import Sample, Sizes, has_heavy_keys, plan_placement
 from zonal.plan.rewrite import ColumnMetrics, EqualityDelete, ReadTally, Source, Vector, Writing, Written
 from zonal.snapshot import Files, Physical, Snapshot
 from zonal.storage import Storage
-from zonal.worker.leaves import odd_leaves
-from zonal.worker.metrics import FileMetrics
-from zonal.worker.numbered import few_valued, with_numbers
-from zonal.worker.payload import Form, decode, encode
-from zonal.worker.results import read_results, tallies, tally_bytes, written
+from zonal.worker.exchange.dictionary import few_valued, with_numbers
+from zonal.worker.exchange.payload import Form, decode, encode
+from zonal.worker.exchange.results import read_results, tallies, tally_bytes, written
 from zonal.worker.splits import Share, plan_splits, read_split, row_groups_of, split_text
-from zonal.worker.writer import FileWriter, sort_piece
+from zonal.worker.write.leaves import odd_leaves
+from zonal.worker.write.metrics import FileMetrics
+from zonal.worker.write.writer import FileWriter, sort_piece
 
 LAYOUTS = ["zorder", "hilbert", "linear", "tree"]
 

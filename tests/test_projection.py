@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from zonal.errors import TableError
 from zonal.plan.rewrite import FIELD_ID, Reading, Source
 from zonal.storage import Storage
-from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError
-from zonal.worker.projection import ArrowFileSchema, project
-from zonal.worker.promotion import promotion
-from zonal.worker.reader import Reader
+from zonal.worker.read.nulls import empty
+from zonal.worker.read.projection import ArrowFileSchema, project
+from zonal.worker.read.promotion import promotion
+from zonal.worker.read.reader import Reader
 
 UTC = dt.timezone.utc
 MOMENTS = st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1))

@@ -20,10 +20,10 @@ from parquet_damage import with_chunk
 from zonal.errors import TableError
 from zonal.plan.rewrite import FIELD_ID, EqualityDelete, Reading, Source, Vector
 from zonal.storage import Storage
-from zonal.worker.cache import Cache
-from zonal.worker.datafile import RowGroupSize
-from zonal.worker.deletes import MAGIC
-from zonal.worker.reader import Reader
+from zonal.worker.read.cache import Cache
+from zonal.worker.read.data_file import RowGroupSize
+from zonal.worker.read.deletes import MAGIC
+from zonal.worker.read.reader import Reader
 
 UTC = dt.timezone.utc
 NAN, NEGATIVE_ZERO = math.nan, -0.0

@@ -10,7 +10,7 @@ from pyiceberg.table.deletion_vector import DeletionVector
 from pyroaring import BitMap, BitMap64
 
 from zonal.worker.problem import FileError
-from zonal.worker.roaring import positions
+from zonal.worker.read.roaring import positions
 
 
 @st.composite

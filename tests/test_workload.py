@@ -28,7 +28,7 @@ from zonal.predicates.expressions import (
 )
 from zonal.predicates.wording import describe
 from zonal.workload.query import LogError, Workload, is_usable, signature
-from zonal.workload.reading import read_workload
+from zonal.workload.reader import read_workload
 from zonal.workload.statements import BACKSLASH, split_statements
 from zonal.workload.weights import limited
 

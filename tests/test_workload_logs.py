@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from zonal.predicates.expressions import Column, Compare, Constant, In, IsNull, Or, StartsWith, Unknown
 from zonal.predicates.wording import describe
-from zonal.workload.icebergfilters import read_iceberg
-from zonal.workload.pushedfilters import read_partition_filters, read_pushed
+from zonal.workload.iceberg_filters import read_iceberg
+from zonal.workload.pushed_filters import read_partition_filters, read_pushed
 from zonal.workload.query import LogError
-from zonal.workload.reading import read_workload
+from zonal.workload.reader import read_workload
 from zonal.workload.records import moment_of, roles_of
 
 EVENTS = Path(__file__).parent / "data" / "spark_events.jsonl"

@@ -134,7 +134,7 @@ def pairs(option: str, values: list[str] | None) -> dict[str, str]:
 
 def views_in(values: list[str] | None) -> dict[str, str]:
     """Read the queries of views from their files."""
-    from zonal.workload.viewfiles import read_view  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.workload.view_files import read_view  # noqa: PLC0415 - `zonal --help` stays fast
 
     named = pairs("--view", values).items()
     return {name: read_view(Path(path), f"The view {quoted(name)}") for name, path in named}

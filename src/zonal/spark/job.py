@@ -12,8 +12,8 @@ from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
 from zonal.spark.progress import Stage, watch
 from zonal.spark.session import is_on_this_machine, settings
 from zonal.spark.shipping import shipped
-from zonal.spark.splitting import dealt
-from zonal.worker import payload, results
+from zonal.spark.splits import dealt
+from zonal.worker.exchange import payload, results
 from zonal.worker.splits import Split
 from zonal.worker.tasks import read_step, write_step
 

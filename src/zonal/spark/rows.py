@@ -8,8 +8,8 @@ import pyarrow as pa
 from zonal.plan.rewrite import Scan
 from zonal.spark.session import is_on_this_machine
 from zonal.spark.shipping import carried
-from zonal.spark.splitting import dealt
-from zonal.worker.scanning import scan_step
+from zonal.spark.splits import dealt
+from zonal.worker.read.scan import scan_step
 from zonal.worker.splits import Split
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from zonal.predicates.expressions import (
 )
 from zonal.predicates.scalars import MYSQL, TRINO, TSQL, Opaque, read_moment
 from zonal.sql.literals import literal, plain
-from zonal.sql.naming import describe
 from zonal.sql.terms import Context, read_column, read_columns, read_term, unwrapped_value
+from zonal.sql.unusable import describe
 
 _COLLATED = TSQL | {"mysql", "singlestore", "teradata", "redshift"}
 """Dialects that by default ignore the case of text, or the spaces at its end."""

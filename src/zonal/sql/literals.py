@@ -36,7 +36,7 @@ from zonal.predicates.scalars import (
     to_date,
     unit_name,
 )
-from zonal.sql.naming import describe, is_elsewhere, is_parameter
+from zonal.sql.unusable import describe, is_elsewhere, is_parameter
 
 _MONDAYS = SPARK | TRINO | {"", "postgres", "redshift", "duckdb", "materialize", "risingwave"}
 """Dialects whose weeks begin on Monday, whatever the session's settings."""

@@ -10,10 +10,9 @@ from sqlglot import exp
 
 from zonal.errors import PredicateError
 from zonal.predicates.scalars import Opaque
-from zonal.sql.naming import elsewhere
 from zonal.sql.outputs import Inside, Names, column_at, inner_queries, outputs_of, placed, unaliased
-from zonal.sql.passing import grouped_gate, is_renamed, result_gate
-from zonal.sql.pushing import HIDDEN, OTHERS, About, Effort, as_own, pushed, substituted
+from zonal.sql.pass_through import grouped_gate, is_renamed, result_gate
+from zonal.sql.pushdown import HIDDEN, OTHERS, About, Effort, as_own, pushed, substituted
 from zonal.sql.relations import (
     Definition,
     Joined,
@@ -30,6 +29,7 @@ from zonal.sql.relations import (
     with_clauses,
 )
 from zonal.sql.terms import path_of
+from zonal.sql.unusable import elsewhere
 
 _MOST_QUERIES = 5_000
 _PLAIN_BRACKETS = frozenset({"this", "alias", "with_"})

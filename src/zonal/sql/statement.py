@@ -16,7 +16,7 @@ from sqlglot.errors import ParseError
 from zonal.errors import PredicateError, quoted, suggestion
 from zonal.predicates.calendar import zone_of
 from zonal.predicates.scalars import Session
-from zonal.sql.naming import with_spellings
+from zonal.sql.unusable import with_spellings
 
 _LONGEST = 2_000_000
 _MOST_TOKENS = 500_000

@@ -7,7 +7,7 @@ from sqlglot import exp
 from zonal.predicates.expressions import Call, Column, Term
 from zonal.predicates.scalars import INTEGERS, SPARK, TEXTS, TRINO, TSQL, Opaque, Session
 from zonal.sql.literals import fraction_digits, plain, trunc_unit, type_name, type_sizes
-from zonal.sql.naming import describe
+from zonal.sql.unusable import describe
 
 _LONGEST_QUALIFIER = 8
 

@@ -13,9 +13,9 @@ from zonal.errors import PredicateError, quoted, suggestion
 from zonal.predicates.expressions import Constant, Predicate, Unknown
 from zonal.predicates.scalars import Session
 from zonal.sql.conditions import join, read_condition
-from zonal.sql.naming import describe
 from zonal.sql.statement import parse, prepare, with_room
 from zonal.sql.terms import Context, TableScope
+from zonal.sql.unusable import describe
 
 
 def parse_where(

@@ -21,10 +21,10 @@ from zonal.snapshot import UNKNOWN
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import find
 from zonal.values.selection import take_rows
-from zonal.worker.datafile import RowGroupSize
-from zonal.worker.numbered import few_valued
-from zonal.worker.reader import Reader
-from zonal.worker.writer import sort_piece, trial_size
+from zonal.worker.exchange.dictionary import few_valued
+from zonal.worker.read.data_file import RowGroupSize
+from zonal.worker.read.reader import Reader
+from zonal.worker.write.writer import sort_piece, trial_size
 
 ROW_GROUPS = 1024
 """Row groups that are looked into, of the key columns alone."""

@@ -57,7 +57,7 @@ from zonal.verbs.advise import SAMPLE_ROWS
 from zonal.verbs.replaying import SAMPLE_QUERIES, Auditing
 from zonal.workload.logs import Logs
 from zonal.workload.since import parse_since
-from zonal.workload.viewfiles import read_view
+from zonal.workload.view_files import read_view
 
 if sys.version_info >= (3, 11):
     import tomllib

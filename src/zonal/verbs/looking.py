@@ -26,9 +26,9 @@ from zonal.values.columns import find, leaf, leaf_type
 from zonal.values.selection import take_rows
 from zonal.values.words import family_of
 from zonal.verbs.rewriting import new_run
-from zonal.worker.datafile import RowGroupSize
-from zonal.worker.reader import Reader
-from zonal.worker.writer import sort_piece, trial_size
+from zonal.worker.read.data_file import RowGroupSize
+from zonal.worker.read.reader import Reader
+from zonal.worker.write.writer import sort_piece, trial_size
 
 MOST_FILES, MOST_PARTITIONS = 256, 256
 """Files that are looked into, and partitions that they are spread over."""

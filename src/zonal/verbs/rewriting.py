@@ -25,7 +25,7 @@ from zonal.tables.protocol import Rewritable
 from zonal.values.arrays import Int64Array
 from zonal.verbs.proof import check_files, check_rows
 from zonal.worker.splits import Split, plan_splits, refuse_wrong_sizes
-from zonal.worker.writer import WRITES_BLOOM_FILTERS
+from zonal.worker.write.writer import WRITES_BLOOM_FILTERS
 
 ATTEMPTS = 5
 """Times that a part of the table is rewritten, if other writers keep changing it."""

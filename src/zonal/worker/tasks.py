@@ -12,14 +12,14 @@ from zonal.plan.rewrite import Reading, ReadTally, Writing
 from zonal.storage import Storage
 from zonal.values.arrays import Int32Array, UInt64Array
 from zonal.values.checksum import MODULUS, row_checksum
-from zonal.worker import results
 from zonal.worker.archives import forget_archives
-from zonal.worker.leaves import Odd
-from zonal.worker.numbered import with_numbers
-from zonal.worker.payload import TALLY, Form, decode, encode, records
-from zonal.worker.reader import Reader
+from zonal.worker.exchange import results
+from zonal.worker.exchange.dictionary import with_numbers
+from zonal.worker.exchange.payload import TALLY, Form, decode, encode, records
+from zonal.worker.read.reader import Reader
 from zonal.worker.splits import Share, read_split
-from zonal.worker.writer import FileWriter, sort_piece
+from zonal.worker.write.leaves import Odd
+from zonal.worker.write.writer import FileWriter, sort_piece
 
 CHUNK_BYTES = 48 * 1024**2
 """Rows in memory that are placed together: the more, the fewer and larger payloads."""

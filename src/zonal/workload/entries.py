@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zonal.errors import quoted
-from zonal.workload.eventlogs import CUT_OFF, read_event_log
-from zonal.workload.logfiles import BROKEN, LogFile, open_text
+from zonal.workload.event_logs import CUT_OFF, read_event_log
+from zonal.workload.log_files import BROKEN, LogFile, open_text
 from zonal.workload.query import LogError
 from zonal.workload.records import LogEntry, Roles, entry_of, roles_of
 from zonal.workload.statements import split_statements

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from zonal.workload.query import Workload
-from zonal.workload.reading import read_workload
+from zonal.workload.reader import read_workload
 
 PathLike = str | os.PathLike[str]
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from zonal.errors import ZonalError
 from zonal.predicates.calendar import parse_moment
-from zonal.sql.asking import TableRead
+from zonal.sql.ask import TableRead
 from zonal.values.sizes import parse_size
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 
-from zonal.sql.asking import TableRead
+from zonal.sql.ask import TableRead
 from zonal.workload.query import Query
 
 _DAY = 86_400.0

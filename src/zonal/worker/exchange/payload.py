@@ -15,8 +15,8 @@ import pyarrow as pa
 from zonal.layouts.sort import stable_order
 from zonal.values.arrays import Int32Array, Int64Array, UInt64Array
 from zonal.values.selection import take_rows
-from zonal.worker.leaves import Odd, odd_leaves
-from zonal.worker.numbered import numbers_field, numbers_of, restored, values_of, values_schema
+from zonal.worker.exchange.dictionary import numbers_field, numbers_of, restored, values_of, values_schema
+from zonal.worker.write.leaves import Odd, odd_leaves
 
 COLUMNS = "task int, piece int, rows int, payload binary, nans array<int>, zeros array<int>"
 """What travels, in Spark's words: a negative piece is a tally, and the last two are the numbers of `Odd` leaves."""

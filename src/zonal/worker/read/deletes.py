@@ -12,11 +12,11 @@ from zonal.errors import TableError, quoted
 from zonal.plan.rewrite import FIELD_ID, Reading, Source, Vector
 from zonal.storage import Storage, local_path, open_regular
 from zonal.values.arrays import Int64Array
-from zonal.worker import roaring
-from zonal.worker.cache import Cache
-from zonal.worker.datafile import DataFile, open_parquet
 from zonal.worker.problem import FileError, naming
-from zonal.worker.projection import field_id, project
+from zonal.worker.read import roaring
+from zonal.worker.read.cache import Cache
+from zonal.worker.read.data_file import DataFile, open_parquet
+from zonal.worker.read.projection import field_id, project
 
 MAGIC = 1681511377
 _FRAME = 8

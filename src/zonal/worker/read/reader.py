@@ -15,13 +15,13 @@ from zonal.snapshot import UNKNOWN
 from zonal.storage import Storage
 from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.selection import take_rows
-from zonal.worker.cache import Cache
-from zonal.worker.datafile import DataFile, RowGroupSize, open_parquet
-from zonal.worker.deletes import PositionDeletes
-from zonal.worker.equality import EqualityDeletes
-from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError
-from zonal.worker.projection import ArrowFileSchema, Projection, filling, project
+from zonal.worker.read.cache import Cache
+from zonal.worker.read.data_file import DataFile, RowGroupSize, open_parquet
+from zonal.worker.read.deletes import PositionDeletes
+from zonal.worker.read.equality import EqualityDeletes
+from zonal.worker.read.nulls import empty
+from zonal.worker.read.projection import ArrowFileSchema, Projection, filling, project
 from zonal.worker.splits import Share, row_groups_of
 
 _FOOTERS = 4

@@ -14,11 +14,11 @@ from zonal.plan.rewrite import EqualityDelete, Reading, Source
 from zonal.storage import Storage
 from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.columns import leaf
-from zonal.worker.cache import Cache
-from zonal.worker.datafile import open_parquet
-from zonal.worker.nulls import empty
 from zonal.worker.problem import FileError
-from zonal.worker.projection import field_id, project
+from zonal.worker.read.cache import Cache
+from zonal.worker.read.data_file import open_parquet
+from zonal.worker.read.nulls import empty
+from zonal.worker.read.projection import field_id, project
 
 _CACHED_BYTES = 64 << 20
 

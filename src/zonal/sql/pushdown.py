@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from zonal.errors import PredicateError
 from zonal.predicates.scalars import Opaque
-from zonal.sql.naming import elsewhere, is_elsewhere
 from zonal.sql.outputs import Names, column_at
 from zonal.sql.relations import Joined, Relation, Tree
 from zonal.sql.terms import is_word, path_of
+from zonal.sql.unusable import elsewhere, is_elsewhere
 
 OTHERS = "a column of another table"
 HIDDEN = "a column that is computed before it is compared"

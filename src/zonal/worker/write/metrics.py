@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from zonal.errors import ZonalError, quoted
 from zonal.plan.rewrite import ColumnMetrics
-from zonal.worker.leaves import ArrowLeaf, leaves_of, not_numbers
+from zonal.worker.write.leaves import ArrowLeaf, leaves_of, not_numbers
 
 
 class LeafMetrics:

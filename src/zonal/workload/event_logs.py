@@ -8,9 +8,9 @@ from datetime import timezone
 from urllib.parse import unquote
 
 from zonal.predicates.expressions import And, IsNull, Predicate
-from zonal.sql.asking import TableRead
-from zonal.workload.icebergfilters import read_iceberg
-from zonal.workload.pushedfilters import all_of, read_partition_filters, read_pushed
+from zonal.sql.ask import TableRead
+from zonal.workload.iceberg_filters import read_iceberg
+from zonal.workload.pushed_filters import all_of, read_partition_filters, read_pushed
 from zonal.workload.records import LogEntry, moment_of
 
 _STARTS = "SparkListenerSQLExecutionStart"

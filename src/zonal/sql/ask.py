@@ -15,12 +15,12 @@ from zonal.predicates.expressions import And, Predicate, Unknown
 from zonal.predicates.scalars import Opaque, Session
 from zonal.sql.conditions import join, read_condition
 from zonal.sql.dialects import guess_dialect
-from zonal.sql.naming import is_elsewhere
-from zonal.sql.pushing import OTHERS
+from zonal.sql.pushdown import OTHERS
 from zonal.sql.reads import reads_of
 from zonal.sql.relations import World, table_path
 from zonal.sql.statement import Text, parse_statement, prepare, unloaded_query, with_room
 from zonal.sql.terms import Context, read_column
+from zonal.sql.unusable import is_elsewhere
 from zonal.sql.views import read_views
 
 __all__ = ["TableRead", "ask", "guess_dialect"]

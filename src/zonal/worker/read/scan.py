@@ -7,9 +7,9 @@ import pyarrow as pa
 from zonal.plan.rewrite import Reading
 from zonal.storage import Storage
 from zonal.worker.archives import forget_archives
-from zonal.worker.reader import Reader
+from zonal.worker.read.reader import Reader
 from zonal.worker.splits import read_split
-from zonal.worker.writer import renamed
+from zonal.worker.write.writer import renamed
 
 BATCH_ROWS = 16_384
 """Rows that go to Spark at a time."""

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from zonal.errors import quoted
 from zonal.storage import Storage, open_regular
 from zonal.worker.problem import FileError, naming
-from zonal.worker.projection import ArrowFileSchema, leaf_count
+from zonal.worker.read.projection import ArrowFileSchema, leaf_count
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from pyarrow import types
 
 from zonal.errors import quoted
 from zonal.plan.rewrite import FIELD_ID, Reading
-from zonal.worker.nulls import missing, without_nulls
 from zonal.worker.problem import FileError
-from zonal.worker.promotion import ArrayConverter, promotion, same
+from zonal.worker.read.nulls import missing, without_nulls
+from zonal.worker.read.promotion import ArrayConverter, promotion, same
 
 Fill: TypeAlias = Callable[[int], pa.Array]
 """So many values of a field that the file doesn't have."""

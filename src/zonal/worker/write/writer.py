@@ -23,9 +23,9 @@ from zonal.values.arrays import UInt64Array
 from zonal.values.checksum import MODULUS, row_checksum
 from zonal.values.columns import find
 from zonal.values.selection import take_rows
-from zonal.worker.leaves import Odd
-from zonal.worker.metrics import FileMetrics, refuse_hidden_nans
 from zonal.worker.problem import naming
+from zonal.worker.write.leaves import Odd
+from zonal.worker.write.metrics import FileMetrics, refuse_hidden_nans
 
 ROLL_AT, SMALLEST = 1.4, 0.6
 """A file ends early at this share of the target, if the rest makes a file of the smaller share."""

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta, timezone
 from zonal.errors import PredicateError
 from zonal.predicates.expressions import And, Call, Column, Compare, In, Or, Predicate, Unknown, Value
 from zonal.sql.where import parse_where
-from zonal.workload.pushedfilters import all_of
+from zonal.workload.pushed_filters import all_of
 
 _LITERAL = re.compile(r"'(.*?)'(?=,|\)|\Z| AND | OR )", re.DOTALL)
 _NAME = re.compile(r"([^\s()',]+)(?= (?:IS |=|<|>|!|IN |NOT IN |LIKE |NOT LIKE ))")

@@ -12,11 +12,11 @@ from types import MappingProxyType
 from zonal.errors import PredicateError, ZonalError, quoted
 from zonal.predicates.calendar import zone_of
 from zonal.predicates.expressions import Column, Compare, In, leaves
-from zonal.sql.asking import TableRead, ask, guess_dialect
+from zonal.sql.ask import TableRead, ask, guess_dialect
 from zonal.sql.statement import known_dialect
 from zonal.sql.views import check_views
 from zonal.workload.entries import entries_of
-from zonal.workload.logfiles import LogFile, find_logs
+from zonal.workload.log_files import LogFile, find_logs
 from zonal.workload.query import LogError, Summary, Workload, is_usable, signature
 from zonal.workload.records import LogEntry
 from zonal.workload.weights import RunTotals, weigh

@@ -1,0 +1,1 @@
+"""Messages between workers, and from workers to the driver."""

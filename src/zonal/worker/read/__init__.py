@@ -1,0 +1,1 @@
+"""Rows of data files, read in Spark's Python workers."""

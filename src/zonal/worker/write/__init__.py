@@ -1,0 +1,1 @@
+"""Parquet files, written in Spark's Python workers."""
