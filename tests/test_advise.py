@@ -9,11 +9,11 @@ import pytest
 
 from cluster_tables import home, parts_of
 from zonal.advising.advice import Prices, best_layout
-from zonal.advising.asked import MOST_QUERIES, bind_queries, chosen_queries, halves
+from zonal.advising.compaction import merged
 from zonal.advising.costs import cost_of, saved_bytes
 from zonal.advising.decidable import decidable
-from zonal.advising.layouts import learn_tree
-from zonal.advising.merging import merged
+from zonal.advising.layout_search import learn_tree
+from zonal.advising.queries import MOST_QUERIES, bind_queries, chosen_queries, halves
 from zonal.errors import ZonalError
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import leaves_of

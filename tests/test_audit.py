@@ -15,7 +15,7 @@ import zonal
 from audit_life import HOPELESS, QUERIES, STAGES, Life, late_part
 from test_audit_outputs import listening
 from zonal.auditing.audit import CommitAudit, Width
-from zonal.auditing.culprits import culprits_of
+from zonal.auditing.blame.culprits import culprits_of
 from zonal.cli import app
 from zonal.errors import TableError, ZonalError
 from zonal.history.records import HistoryError

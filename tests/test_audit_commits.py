@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from audit_life import COMPACTED_BYTES, DELETED_BELOW, HOPELESS, QUERIES, ROWS, STAGES, Life
 from cluster_tables import Delta, Iceberg
 from delta_tables import LogWriter, add, features, field, metadata, protocol, remove, vector
-from zonal.auditing.authors import kind_of, plain, writer_of
-from zonal.auditing.blaming import times_text
-from zonal.auditing.commits import MOST_COMMITS, commits_of
+from zonal.auditing.blame.authors import kind_of, plain, writer_of
+from zonal.auditing.blame.commits import MOST_COMMITS, commits_of
+from zonal.auditing.blame.sentence import times_text
+from zonal.auditing.blame.widths import measured
 from zonal.auditing.replay import Replay
-from zonal.auditing.widths import measured
 from zonal.errors import TableError
 from zonal.snapshot import Bounds, Commit
 from zonal.tables.registry import open_table

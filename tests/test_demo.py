@@ -22,15 +22,15 @@ from typer.testing import CliRunner
 import zonal
 from cluster_tables import assert_same_rows
 from local_runner import run_here
-from zonal.advising import deciding
+from zonal.advising import verdict as deciding
 from zonal.cli import app
-from zonal.demo import owndata
+from zonal.demo import own_data as owndata
 from zonal.demo.chapters import Advised, Arrived, Audited, Compacted, Compared, Left, Rewritten
-from zonal.demo.making import CATALOG, IDENTIFIER, catalog_uri
-from zonal.demo.querylog import NAME, kinds, log_text
-from zonal.demo.showing import run
+from zonal.demo.query_log import NAME, kinds, log_text
 from zonal.demo.story import LOG, DemoRequest, history_url
 from zonal.demo.telemetry import CONDITIONS, telemetry
+from zonal.demo.terminal import run
+from zonal.demo.writers import CATALOG, IDENTIFIER, catalog_uri
 from zonal.errors import JavaError, ZonalError
 from zonal.history.store import History
 from zonal.tables.iceberg.table import IcebergTable
@@ -431,7 +431,7 @@ def test_a_folder_that_a_url_cannot_name_is_refused(tmp_path):
 )
 def test_options_say_what_to_demonstrate(monkeypatch, options, request_):
     asked = []
-    monkeypatch.setattr("zonal.demo.showing.run", lambda _, request: asked.append(request))
+    monkeypatch.setattr("zonal.demo.terminal.run", lambda _, request: asked.append(request))
     assert CliRunner().invoke(app, ["demo", *options], catch_exceptions=False).exit_code == 0
     assert asked == [request_]
 

@@ -14,8 +14,8 @@ from deltalake import write_deltalake
 from pyiceberg.types import LongType
 
 from cluster_tables import Delta, Iceberg, Parquet
-from zonal.auditing.naming import _decoded, named_as
-from zonal.auditing.replaced import replaced_by
+from zonal.auditing.blame.replaced import replaced_by
+from zonal.auditing.renames import _decoded, named_as
 from zonal.errors import TableError, ZonalError
 from zonal.predicates.bind import bind
 from zonal.skipping.files import FileIndex

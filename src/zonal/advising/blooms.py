@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.advising.advice import Bloom, Filtered
-from zonal.advising.asked import filters_of, is_equality
 from zonal.advising.ground import Ground
+from zonal.advising.queries import filters_of, is_equality
 from zonal.errors import quoted
 from zonal.layouts.layout import TREE, Layout
 from zonal.trials.prediction import Prediction

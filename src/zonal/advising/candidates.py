@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 import pyarrow.compute as pc
 
 from zonal.advising.advice import Candidate, CandidateKind, Prices, Reads, Regression
+from zonal.advising.compaction import merged
 from zonal.advising.costs import cost_of, saved_bytes
 from zonal.advising.ground import Ground
-from zonal.advising.layouts import finalists
-from zonal.advising.merging import merged
-from zonal.advising.partitioning import best_partitioning
+from zonal.advising.layout_search import finalists
+from zonal.advising.partitions import best_partitioning
 from zonal.layouts.layout import Layout
 from zonal.predicates.wording import describe
 from zonal.snapshot import Snapshot

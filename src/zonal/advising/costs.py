@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from zonal.advising.advice import Cost, Prices
-from zonal.advising.asked import BoundQueries
+from zonal.advising.queries import BoundQueries
 from zonal.values.arrays import Float64Array
 
 _TERABYTE, _GIGABYTE, _HOUR, _MONTH = 1e12, 1e9, 3600.0, 30.0

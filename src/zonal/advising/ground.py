@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from zonal.advising.asked import BoundQueries, Fit
+from zonal.advising.queries import BoundQueries, Fit
 from zonal.layouts.layout import DEFAULT_ROW_GROUP_ROWS, Layout
 from zonal.predicates.bound import Bound
 from zonal.snapshot import Snapshot

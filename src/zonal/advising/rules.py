@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.advising.advice import Candidate, Caution, Filtered
-from zonal.advising.asked import LEAST_QUERIES, opaque_filters
 from zonal.advising.decidable import REASON
 from zonal.advising.ground import Ground
-from zonal.advising.statistics import statistics_advice
+from zonal.advising.missing_bounds import statistics_advice
+from zonal.advising.queries import LEAST_QUERIES, opaque_filters
 from zonal.errors import quoted
 from zonal.layouts.layout import ADVISED_COLUMNS
 from zonal.predicates.bound import Anything, leaves_of

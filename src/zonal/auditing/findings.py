@@ -7,10 +7,10 @@ from datetime import datetime
 import numpy as np
 import pyarrow.compute as pc
 
-from zonal.advising.asked import BoundQueries, filter_weights
+from zonal.advising.queries import BoundQueries, filter_weights
 from zonal.auditing.audit import Alert, Audit, Before, ColumnAudit, FileAudit, Fresh, PartitionAudit, QueryAudit
-from zonal.auditing.authors import writer_of
-from zonal.auditing.commits import Commits
+from zonal.auditing.blame.authors import writer_of
+from zonal.auditing.blame.commits import Commits
 from zonal.auditing.profit import hindrance_of, is_hopeless
 from zonal.auditing.replay import Replay
 from zonal.picture.picture import is_worse

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.advising.decidable import REASON, float_columns
-from zonal.advising.statistics import statistics_advice
+from zonal.advising.missing_bounds import statistics_advice
 from zonal.errors import quoted
 from zonal.predicates.bound import All, Anything, Bound, Nulls, Ranges, Some
 from zonal.predicates.fold import fold

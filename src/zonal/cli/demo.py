@@ -38,8 +38,8 @@ def demo(
     ] = None,
 ) -> None:
     """Tell the story of a table, measured: as it arrives, clustered, spoiled by another tool, caught, and repaired."""
-    from zonal.demo.showing import run  # noqa: PLC0415 - `zonal --help` stays fast
     from zonal.demo.story import DemoRequest  # noqa: PLC0415
+    from zonal.demo.terminal import run  # noqa: PLC0415 - `zonal --help` stays fast
 
     check_report(report)
     columns = names_in(by)

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from zonal.advising.advice import Advice
 from zonal.auditing.audit import Audit
-from zonal.demo.asking import Question, compare
 from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Compacted, Compared, Left, Rewritten
-from zonal.demo.making import WRITERS
+from zonal.demo.questions import Question, compare
 from zonal.demo.telemetry import CONDITIONS, KEYS
+from zonal.demo.writers import WRITERS
 from zonal.history.store import History
 from zonal.snapshot import Snapshot
 from zonal.verbs.advise import advise

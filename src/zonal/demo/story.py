@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from zonal.demo.asking import logged, lookups, workload_of
 from zonal.demo.chapters import Chapter, Outcome
 from zonal.demo.life import Report, Scene, live
-from zonal.demo.owndata import read_own
-from zonal.demo.querylog import NAME, kinds, log_text
+from zonal.demo.own_data import read_own
+from zonal.demo.query_log import NAME, kinds, log_text
+from zonal.demo.questions import logged, lookups, workload_of
 from zonal.demo.telemetry import telemetry
 from zonal.errors import ZonalError, quoted
 from zonal.layouts.ranks import bind

@@ -10,9 +10,9 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from zonal.advising.advice import Advice, Prices
-from zonal.advising.asked import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
-from zonal.advising.concluding import Terms, conclude, nothing_known, terms_of
+from zonal.advising.conclusion import Terms, conclude, nothing_known, terms_of
 from zonal.advising.ground import Ground
+from zonal.advising.queries import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
 from zonal.errors import TableError, ZonalError
 from zonal.layouts.layout import DEFAULT_FILE_BYTES
 from zonal.picture.picture import Picture

@@ -7,12 +7,12 @@ from datetime import datetime
 from datetime import timezone as zones
 from types import MappingProxyType
 
-from zonal.advising.asked import filter_weights
+from zonal.advising.queries import filter_weights
 from zonal.auditing.audit import Alert, Audit
-from zonal.auditing.commits import Commits, commits_of
+from zonal.auditing.blame.commits import Commits, commits_of
 from zonal.auditing.drift import Limits, alerts_of
 from zonal.auditing.findings import Circumstances, Earlier, Seen, findings, ratio_of
-from zonal.auditing.naming import named_as
+from zonal.auditing.renames import named_as
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.history.records import HistoryError
 from zonal.history.store import History

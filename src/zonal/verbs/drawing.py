@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from zonal.advising.asked import BoundQueries, filter_weights
+from zonal.advising.queries import BoundQueries, filter_weights
 from zonal.picture.picture import MOST_QUESTIONS, Picture, picture_of
 from zonal.predicates.bound import Bound
 from zonal.predicates.wording import describe

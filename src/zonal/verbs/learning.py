@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zonal.advising.asked import BoundQueries
-from zonal.advising.concluding import conclude
+from zonal.advising.conclusion import conclude
 from zonal.advising.ground import Ground
-from zonal.advising.layouts import learn_tree
+from zonal.advising.layout_search import learn_tree
+from zonal.advising.queries import BoundQueries
 from zonal.errors import LayoutError, TableError, quoted
 from zonal.layouts.layout import TREE, Layout
 from zonal.layouts.ranks import bind

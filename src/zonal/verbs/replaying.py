@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from zonal.advising.asked import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
 from zonal.advising.ground import Ground
+from zonal.advising.queries import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
 from zonal.auditing.audit import Fresh
 from zonal.auditing.drift import Limits
 from zonal.auditing.findings import Seen, standing_of

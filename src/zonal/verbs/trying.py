@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zonal.advising.asked import BoundQueries, Fit, filter_weights, halves
 from zonal.advising.decidable import decidable, float_columns
 from zonal.advising.ground import Ground
+from zonal.advising.queries import BoundQueries, Fit, filter_weights, halves
 from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Table
 from zonal.trials.boxes import boxes_of, code

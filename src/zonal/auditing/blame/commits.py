@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.auditing.audit import CommitAudit, Width
-from zonal.auditing.authors import kind_of, plain, writer_of
-from zonal.auditing.blaming import Deed, sentence_of
-from zonal.auditing.culprits import culprits_of
-from zonal.auditing.groups import Group, groups_of
-from zonal.auditing.pooling import Told, pools_of
-from zonal.auditing.replaced import At, Replaced, replaced_by
+from zonal.auditing.blame.authors import kind_of, plain, writer_of
+from zonal.auditing.blame.culprits import culprits_of
+from zonal.auditing.blame.groups import Group, groups_of
+from zonal.auditing.blame.pools import Told, pools_of
+from zonal.auditing.blame.replaced import At, Replaced, replaced_by
+from zonal.auditing.blame.sentence import Deed, sentence_of
+from zonal.auditing.blame.widths import Widths
 from zonal.auditing.replay import Replay
-from zonal.auditing.widths import Widths
 from zonal.snapshot import Commit, Snapshot
 from zonal.values.arrays import Int64Array
 

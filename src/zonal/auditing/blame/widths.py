@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zonal.auditing.audit import Width
-from zonal.auditing.replaced import Replaced
+from zonal.auditing.blame.replaced import Replaced
 from zonal.skipping.index import ColumnIndex
 from zonal.skipping.line import line_of
 from zonal.snapshot import Bounds, Files, LazyBounds, Snapshot

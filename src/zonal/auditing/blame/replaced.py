@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal.auditing.authors import kind_of
-from zonal.auditing.naming import named_as
+from zonal.auditing.blame.authors import kind_of
+from zonal.auditing.renames import named_as
 from zonal.skipping.index import ColumnIndex
 from zonal.snapshot import Bounds, Commit, Files, Snapshot
 from zonal.values.arrays import BoolArray, Int64Array

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zonal.auditing.audit import CommitAudit, Width
-from zonal.auditing.authors import in_common, kind_of, plain, writer_of
-from zonal.auditing.blaming import appends_sentence, rewrites_sentence
-from zonal.auditing.culprits import harms
-from zonal.auditing.groups import Group
-from zonal.auditing.widths import Widths, widest_first
+from zonal.auditing.blame.authors import in_common, kind_of, plain, writer_of
+from zonal.auditing.blame.culprits import harms
+from zonal.auditing.blame.groups import Group
+from zonal.auditing.blame.sentence import appends_sentence, rewrites_sentence
+from zonal.auditing.blame.widths import Widths, widest_first
 from zonal.snapshot import Commit, Snapshot
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal.demo.querylog import QueryKind
+from zonal.demo.query_log import QueryKind
 from zonal.errors import ZonalError, quoted
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound

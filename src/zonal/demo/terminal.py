@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from zonal.demo.chapters import Arrived, Chapter, Outcome
-from zonal.demo.making import CATALOG, IDENTIFIER, catalog_uri
-from zonal.demo.printing import print_chapter
-from zonal.demo.querylog import NAME
+from zonal.demo.query_log import NAME
 from zonal.demo.story import LOG, DemoRequest, history_url, tell
 from zonal.demo.telemetry import CONDITIONS
+from zonal.demo.text import print_chapter
+from zonal.demo.writers import CATALOG, IDENTIFIER, catalog_uri
 from zonal.report.text import print_line
 from zonal.verbs.rewriting import Runner
 

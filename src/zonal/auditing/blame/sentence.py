@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timezone
 
 from zonal.auditing.audit import Width
-from zonal.auditing.authors import in_common, plain, writer_of
+from zonal.auditing.blame.authors import in_common, plain, writer_of
 from zonal.snapshot import Commit
 
 TIMES = "\N{MULTIPLICATION SIGN}"

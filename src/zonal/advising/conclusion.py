@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zonal.advising.advice import Advice, Candidate, Filtered, Prices, Reads
-from zonal.advising.asked import filter_weights
 from zonal.advising.blooms import useful_blooms
 from zonal.advising.candidates import Account, all_candidates, ranked, reads_of
-from zonal.advising.deciding import decide, first_layout
 from zonal.advising.ground import Ground
+from zonal.advising.missing_bounds import has_statistics
+from zonal.advising.queries import filter_weights
 from zonal.advising.rules import Evidence, cautions
-from zonal.advising.statistics import has_statistics
+from zonal.advising.verdict import decide, first_layout
 from zonal.snapshot import Snapshot
 from zonal.trials.boxes import NULL
 from zonal.trials.prediction import Prediction

@@ -1,0 +1,1 @@
+"""Which commit spoiled a table's order."""
