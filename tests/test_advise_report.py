@@ -14,12 +14,12 @@ from rich.console import Console
 
 from zonal.advising.advice import Advice, Bloom, Candidate, Caution, Cost, Filtered, Prices, Reads, Regression
 from zonal.layouts.layout import Layout
-from zonal.report.advice import print_advice
-from zonal.report.clustering import print_clustering, print_plan
 from zonal.report.command import Given, cluster_command, shell_word
-from zonal.report.html import advice_page
-from zonal.report.jsonform import to_json, without_cuts
-from zonal.report.page import bar, element, text
+from zonal.report.machine.json_form import to_json, without_cuts
+from zonal.report.page.advise import advice_page
+from zonal.report.page.frame import bar, element, text
+from zonal.report.terminal.advise import print_advice
+from zonal.report.terminal.cluster import print_clustering, print_plan
 from zonal.verbs.cluster import Clustering
 from zonal.verbs.learning import Predicted
 from zonal.verbs.planning import ClusteringPlan

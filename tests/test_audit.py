@@ -295,8 +295,8 @@ def test_hidden_values_are_nowhere(tmp_path):
     life = Life("delta", tmp_path)
     life.until("compacted")
     found = zonal.audit(life.name, queries=[life.log], hide_literals=True, picture=True)
-    from zonal.report.jsonform import to_json
-    from zonal.report.pages import audit_page
+    from zonal.report.machine.json_form import to_json
+    from zonal.report.page.results import audit_page
 
     assert "2718" not in to_json(found)
     assert "2718" not in audit_page(found).rpartition("plotly")[2]
@@ -604,7 +604,7 @@ def test_an_alert_says_what_to_run(table):
 
 
 def test_an_older_version_is_no_point_of_the_trend(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("zonal.report.auditcharts._SAME", timedelta(0))
+    monkeypatch.setattr("zonal.report.page.audit_charts._SAME", timedelta(0))
     options = ["--queries", table.log, "--database", f"sqlite:///{tmp_path / 'h.db'}", "--report", tmp_path / "a.html"]
     for _ in range(2):
         assert run(table.name, *options).exit_code == 0

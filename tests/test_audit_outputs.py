@@ -20,13 +20,13 @@ from zonal.auditing.audit import Alert, Audit, Fresh
 from zonal.errors import ZonalError
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.layouts.layout import Layout
-from zonal.report import webhook
-from zonal.report.audit import print_versions
-from zonal.report.overview import Overview, overview_page, print_overview
-from zonal.report.prometheus import metrics_text
+from zonal.report.machine import webhook
+from zonal.report.machine.prometheus import metrics_text
+from zonal.report.machine.webhook import check_url, post
+from zonal.report.page.overview import Overview, overview_page, print_overview
 from zonal.report.sparkline import sparkline
-from zonal.report.trend import MOST_LINES, print_trend
-from zonal.report.webhook import check_url, post
+from zonal.report.terminal.audit import print_versions
+from zonal.report.terminal.trend import MOST_LINES, print_trend
 from zonal.workload.query import Summary
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=timezone.utc)

@@ -18,7 +18,7 @@ import zonal
 from local_runner import run_here
 from zonal.cli import main
 from zonal.cli.options import stoppable
-from zonal.report.bars import step_bar
+from zonal.report.terminal.progress import step_bar
 
 
 def run(*arguments, **options):

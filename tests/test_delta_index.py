@@ -264,8 +264,8 @@ def test_a_snapshot_has_bounds_of_columns_that_readers_use_alone(tmp_path):
 def test_text_and_json_name_the_property(wide):
     from rich.console import Console
 
-    from zonal.report.clustering import print_clustering, print_plan
-    from zonal.report.jsonform import to_json
+    from zonal.report.machine.json_form import to_json
+    from zonal.report.terminal.cluster import print_clustering, print_plan
 
     console = Console(record=True, width=200)
     print_plan(console, wide.plan(by=["k"]))

@@ -28,8 +28,8 @@ from zonal.display import Shown
 from zonal.errors import ZonalError
 from zonal.layouts.layout import Layout
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
-from zonal.report.notebook import MOST_ROWS, html_of
-from zonal.report.rectangles import MOST_RECTANGLES, rectangles
+from zonal.report.notebook.rectangles import MOST_RECTANGLES, rectangles
+from zonal.report.notebook.results import MOST_ROWS, html_of
 from zonal.skipping.depth import Depth
 from zonal.verbs.cluster import Clustering, KeyDepth
 from zonal.verbs.explain import Explanation, Level

@@ -14,13 +14,13 @@ import pytest
 import picture_values as made
 from zonal.errors import ZonalError
 from zonal.picture.picture import picture_of
-from zonal.report import plotly
-from zonal.report.charts import packed, packed_bits, scripts_of
-from zonal.report.filecharts import MOST_DATA, depth_chart, files_chart
-from zonal.report.jsonform import to_json
-from zonal.report.page import Html, Scripts, page
-from zonal.report.pages import audit_page, clustering_page, explanation_page, health_page
-from zonal.report.sharecharts import reads_chart
+from zonal.report.machine.json_form import to_json
+from zonal.report.page import plotly
+from zonal.report.page.charts import packed, packed_bits, scripts_of
+from zonal.report.page.file_charts import MOST_DATA, depth_chart, files_chart
+from zonal.report.page.frame import Html, Scripts, page
+from zonal.report.page.results import audit_page, clustering_page, explanation_page, health_page
+from zonal.report.page.share_charts import reads_chart
 from zonal.report.wording import share_text
 from zonal.verbs.show import health_of
 

@@ -218,7 +218,7 @@ def test_long_lists_are_quick(table):
 
 
 def test_results_are_json(table):
-    from zonal.report.jsonform import to_json
+    from zonal.report.machine.json_form import to_json
 
     health = json.loads(to_json(show(table)))
     assert health["files"] == FILES

@@ -10,7 +10,7 @@ import pytest
 
 import zonal
 from cluster_tables import home, parts_of, telemetry
-from zonal.report.jsonform import to_json
+from zonal.report.machine.json_form import to_json
 from zonal.tables.registry import open_table
 from zonal.verbs.show import health_of
 

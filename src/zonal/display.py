@@ -14,5 +14,5 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """Return a fragment of HTML that runs no script."""
-        found: str = import_module("zonal.report.notebook").html_of(self)
+        found: str = import_module("zonal.report.notebook.results").html_of(self)
         return found

@@ -16,10 +16,10 @@ import pytest
 import picture_values as made
 from test_advise_report import advice
 from zonal.picture.picture import picture_of
-from zonal.report.html import advice_page
-from zonal.report.jsonform import to_json
-from zonal.report.notebook import html_of
-from zonal.report.pages import audit_page, clustering_page, explanation_page, health_page
+from zonal.report.machine.json_form import to_json
+from zonal.report.notebook.results import html_of
+from zonal.report.page.advise import advice_page
+from zonal.report.page.results import audit_page, clustering_page, explanation_page, health_page
 from zonal.report.wording import share_text
 
 pytestmark = pytest.mark.browser

@@ -25,7 +25,7 @@ from zonal.cli.options import (
     views_in,
     write_report,
 )
-from zonal.report.bars import step_bar
+from zonal.report.terminal.progress import step_bar
 
 
 def advise(
@@ -58,10 +58,10 @@ def advise(
     report: ReportTo = None,
 ) -> None:
     """Say which layout lets the queries of a log read least, what it costs, and whether it is worth it."""
-    from zonal.report.advice import print_advice  # noqa: PLC0415 - `zonal --help` stays fast
     from zonal.report.command import Given  # noqa: PLC0415
-    from zonal.report.html import advice_page  # noqa: PLC0415
-    from zonal.report.jsonform import to_json  # noqa: PLC0415
+    from zonal.report.machine.json_form import to_json  # noqa: PLC0415
+    from zonal.report.page.advise import advice_page  # noqa: PLC0415
+    from zonal.report.terminal.advise import print_advice  # noqa: PLC0415 - `zonal --help` stays fast
     from zonal.verbs.advise import advise as learn  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
 

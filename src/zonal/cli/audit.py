@@ -34,7 +34,7 @@ from zonal.cli.options import (
 )
 from zonal.cli.options import history as kept_in
 from zonal.errors import ZonalError, quoted
-from zonal.report.bars import step_bar
+from zonal.report.terminal.progress import step_bar
 
 if TYPE_CHECKING:
     from zonal.auditing.audit import Audit
@@ -120,7 +120,7 @@ def audit(
 ) -> None:
     """Replay a log of queries on a table's statistics: what they read, whether that drifts, and which commit did it."""
     from zonal.auditing.drift import Limits  # noqa: PLC0415 - `zonal --help` stays fast
-    from zonal.report.webhook import check_url  # noqa: PLC0415
+    from zonal.report.machine.webhook import check_url  # noqa: PLC0415
     from zonal.verbs.replaying import Auditing  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
     from zonal.workload.since import parse_since  # noqa: PLC0415
@@ -232,8 +232,8 @@ class _Telling:
 
     def one(self, found: "Audit", kept: "History | None") -> int:
         """Call the webhook, print an audit, write its page, and return the exit code."""
-        from zonal.report.audit import print_audit  # noqa: PLC0415
-        from zonal.report.pages import audit_page  # noqa: PLC0415
+        from zonal.report.page.results import audit_page  # noqa: PLC0415
+        from zonal.report.terminal.audit import print_audit  # noqa: PLC0415
 
         def page() -> str:
             audits = () if kept is None else kept.audits(found.location)
@@ -244,7 +244,7 @@ class _Telling:
 
     def many(self, audits: "list[Audit]", failed: list[tuple[str, str]], kept: "History | None") -> int:
         """Tell the audits of many tables and how they stand to each other, as `one` does."""
-        from zonal.report.overview import Overview, overview_page, print_audits  # noqa: PLC0415
+        from zonal.report.page.overview import Overview, overview_page, print_audits  # noqa: PLC0415
 
         past = {} if kept is None else {each.location: kept.audits(each.location) for each in audits}
         found = Overview(audits, past, failed)
@@ -277,7 +277,7 @@ class _Telling:
 
     def versions(self, audits: "Sequence[Audit]") -> None:
         """Print the audits of past versions."""
-        from zonal.report.audit import print_versions  # noqa: PLC0415
+        from zonal.report.terminal.audit import print_versions  # noqa: PLC0415
 
         with printing():
             self._print(list(audits), audits[-1:])
@@ -286,8 +286,8 @@ class _Telling:
 
     def _print(self, result: object, audits: "Sequence[Audit]") -> None:
         """Print what programs read."""
-        from zonal.report.jsonform import to_json  # noqa: PLC0415
-        from zonal.report.prometheus import metrics_text  # noqa: PLC0415
+        from zonal.report.machine.json_form import to_json  # noqa: PLC0415
+        from zonal.report.machine.prometheus import metrics_text  # noqa: PLC0415
 
         if self.output is AuditOutput.json:
             typer.echo(to_json(result))
@@ -296,8 +296,8 @@ class _Telling:
 
     def _call(self, found: "Audit") -> None:
         """Tell the webhook; where that fails, the alert keeps its exit code, and a warning says what went wrong."""
-        from zonal.report.jsonform import to_json  # noqa: PLC0415
-        from zonal.report.webhook import post  # noqa: PLC0415
+        from zonal.report.machine.json_form import to_json  # noqa: PLC0415
+        from zonal.report.machine.webhook import post  # noqa: PLC0415
 
         try:
             post(self.webhook or "", to_json(found))
@@ -322,7 +322,7 @@ class _Run:
 
 def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_database: bool) -> int:
     """Audit all tables of a file; one that can't be audited is told, and the others go on."""
-    from zonal.report.webhook import check_url  # noqa: PLC0415
+    from zonal.report.machine.webhook import check_url  # noqa: PLC0415
     from zonal.verbs.config import read_config  # noqa: PLC0415
 
     asked = read_config(config)
@@ -350,8 +350,8 @@ def _only(audit: "Audit", others: "Sequence[Audit]") -> "Audit":
 
 
 def _print_trend(table: "Table", kept: "History | None", limit: float, output: AuditOutput) -> None:
-    from zonal.report.jsonform import to_json  # noqa: PLC0415
-    from zonal.report.trend import print_trend  # noqa: PLC0415
+    from zonal.report.machine.json_form import to_json  # noqa: PLC0415
+    from zonal.report.terminal.trend import print_trend  # noqa: PLC0415
     from zonal.tables.registry import read_snapshot  # noqa: PLC0415
 
     if kept is None:

@@ -32,7 +32,7 @@ from zonal.cli.options import (
     write_report,
 )
 from zonal.errors import ZonalError
-from zonal.report.bars import rewrite_bar
+from zonal.report.terminal.progress import rewrite_bar
 
 
 def cluster(
@@ -112,8 +112,8 @@ def cluster(
     report: ReportTo = None,
 ) -> None:
     """Rewrite a table on Spark so that queries skip most of its files, and commit the new files atomically."""
-    from zonal.report.clustering import print_clustering, print_plan  # noqa: PLC0415 - `zonal --help` stays fast
-    from zonal.report.jsonform import to_json, without_cuts  # noqa: PLC0415
+    from zonal.report.machine.json_form import to_json, without_cuts  # noqa: PLC0415
+    from zonal.report.terminal.cluster import print_clustering, print_plan  # noqa: PLC0415 - `zonal --help` stays fast
     from zonal.verbs.cluster import cluster as rewrite  # noqa: PLC0415
     from zonal.verbs.planning import plan_clustering  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
@@ -150,6 +150,6 @@ def cluster(
             to_json(without_cuts(done) if hide_literals else done)
         ) if output is OutputFormat.json else print_clustering(Console(), done)
     if report is not None:  # a page that can't be written must not hide what was committed
-        from zonal.report.pages import clustering_page  # noqa: PLC0415
+        from zonal.report.page.results import clustering_page  # noqa: PLC0415
 
         write_report(report, clustering_page(done))

@@ -21,7 +21,7 @@ from zonal.cli.options import (
     printing,
     write_report,
 )
-from zonal.report.bars import footer_bar
+from zonal.report.terminal.progress import footer_bar
 
 UTC = zones.utc
 
@@ -37,8 +37,8 @@ def show(
     report: ReportTo = None,
 ) -> None:
     """Show the health of a table's layout: files, sizes, and how well each column skips."""
-    from zonal.report.jsonform import to_json  # noqa: PLC0415 - `zonal --help` stays fast
-    from zonal.report.text import print_health  # noqa: PLC0415
+    from zonal.report.machine.json_form import to_json  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.terminal.text import print_health  # noqa: PLC0415
     from zonal.verbs.show import show as measure  # noqa: PLC0415
 
     check_report(report)
@@ -51,7 +51,7 @@ def show(
         else:
             print_health(Console(), health)
     if report is not None:
-        from zonal.report.pages import health_page  # noqa: PLC0415
+        from zonal.report.page.results import health_page  # noqa: PLC0415
 
         write_report(report, health_page(health))
 
@@ -80,8 +80,8 @@ def explain(
     report: ReportTo = None,
 ) -> None:  # fmt: skip
     """Tell which partitions, files, row groups and pages a query reads, and what skipped the rest."""
-    from zonal.report.jsonform import to_json  # noqa: PLC0415
-    from zonal.report.text import print_explanation  # noqa: PLC0415
+    from zonal.report.machine.json_form import to_json  # noqa: PLC0415
+    from zonal.report.terminal.text import print_explanation  # noqa: PLC0415
     from zonal.verbs.explain import explain as look  # noqa: PLC0415 - `zonal --help` stays fast
 
     check_report(report)
@@ -97,6 +97,6 @@ def explain(
         else:
             print_explanation(Console(), found, files=files)
     if report is not None:
-        from zonal.report.pages import explanation_page  # noqa: PLC0415
+        from zonal.report.page.results import explanation_page  # noqa: PLC0415
 
         write_report(report, explanation_page(found))

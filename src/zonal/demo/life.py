@@ -153,7 +153,7 @@ class _Life:
 
     def page(self, shown: Audit) -> str:
         """Draw the page of an audit, with all that was remembered before and since."""
-        from zonal.report.pages import audit_page  # noqa: PLC0415 - reads the charts' library
+        from zonal.report.page.results import audit_page  # noqa: PLC0415 - reads the charts' library
 
         self.report("drawing the page")
         with History.open(self.scene.database) as history:

@@ -14,7 +14,7 @@ from zonal.demo.story import LOG, DemoRequest, history_url, tell
 from zonal.demo.telemetry import CONDITIONS
 from zonal.demo.text import print_chapter
 from zonal.demo.writers import CATALOG, IDENTIFIER, catalog_uri
-from zonal.report.text import print_line
+from zonal.report.terminal.text import print_line
 from zonal.verbs.rewriting import Runner
 
 

@@ -6,9 +6,9 @@ from rich.console import Console
 
 from zonal.auditing.audit import Audit
 from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Compacted, Compared, Left, Rewritten
-from zonal.report.audit import verdict
 from zonal.report.sparkline import sparkline
-from zonal.report.text import layout_text, print_line
+from zonal.report.terminal.audit import verdict
+from zonal.report.terminal.text import layout_text, print_line
 from zonal.report.wording import clipped, plural, share_text, what_text
 from zonal.values.sizes import size_text
 from zonal.verbs.cluster import Clustering

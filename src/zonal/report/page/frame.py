@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import NewType
 
-from zonal.report.text import printable
+from zonal.report.terminal.text import printable
 from zonal.report.wording import MOST_CHARACTERS, clipped
 
 Html = NewType("Html", str)

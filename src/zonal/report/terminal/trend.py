@@ -9,7 +9,7 @@ from rich.text import Text
 
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.report.sparkline import sparkline
-from zonal.report.text import layout_text, printable
+from zonal.report.terminal.text import layout_text, printable
 from zonal.report.wording import clipped, plural, share_text
 
 MOST_LINES = 30

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zonal.picture.picture import Picture, is_worse
-from zonal.report.charts import Chart, shown
-from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, text
-from zonal.report.text import query_text
+from zonal.report.page.charts import Chart, shown
+from zonal.report.page.frame import NOTHING, Html, Row, element, joined, name, table, text
+from zonal.report.terminal.text import query_text
 from zonal.report.wording import plural, share_text
 
 _MOST_TEXT = 160

@@ -13,9 +13,9 @@ from importlib.resources import files
 
 import numpy as np
 
-from zonal.report.page import NOTHING, Html, Scripts, element, joined, section, text
-from zonal.report.plotly import plotly_script
-from zonal.report.text import printable
+from zonal.report.page.frame import NOTHING, Html, Scripts, element, joined, section, text
+from zonal.report.page.plotly import plotly_script
+from zonal.report.terminal.text import printable
 from zonal.report.wording import MOST_CHARACTERS, clipped
 from zonal.values.arrays import BoolArray, UInt16Array
 
@@ -106,7 +106,7 @@ def scripts_of(charts: Sequence[Chart | None]) -> Scripts | None:
 
 @lru_cache(maxsize=1)
 def _drawing_script() -> str:
-    return files("zonal.report").joinpath("charts.js").read_text(encoding="utf-8")
+    return files("zonal.report.page").joinpath("charts.js").read_text(encoding="utf-8")
 
 
 def _json(value: object) -> str:

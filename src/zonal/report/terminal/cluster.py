@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from zonal.plan.rewrite import Property
-from zonal.report.text import layout_text, printable
+from zonal.report.terminal.text import layout_text, printable
 from zonal.report.wording import Fact, plural, share_text
 from zonal.values.sizes import size_text
 from zonal.verbs.cluster import Clustering

@@ -3,10 +3,10 @@
 import math
 
 from zonal.advising.advice import Advice, Candidate, Reads
-from zonal.report.charts import charted, scripts_of
 from zonal.report.command import Given, cluster_command
-from zonal.report.filecharts import files_chart
-from zonal.report.page import (
+from zonal.report.page.charts import charted, scripts_of
+from zonal.report.page.file_charts import files_chart
+from zonal.report.page.frame import (
     NOTHING,
     Html,
     Row,
@@ -21,7 +21,7 @@ from zonal.report.page import (
     table,
     text,
 )
-from zonal.report.sharecharts import reads_chart
+from zonal.report.page.share_charts import reads_chart
 from zonal.report.wording import (
     asked_text,
     basis,

@@ -12,11 +12,11 @@ from zonal.auditing.audit import Audit
 from zonal.display import Shown
 from zonal.errors import ZonalError
 from zonal.picture.picture import Picture
-from zonal.report.audit import audit_facts, audit_notes, commit_text, hindered, known_share, verdict
-from zonal.report.clustering import clustering_facts, nothing_text, plan_facts, table_text
-from zonal.report.page import NOTHING, Html, Row, described, element, joined, listed, name, table, text
-from zonal.report.rectangles import rectangles
-from zonal.report.text import layout_text
+from zonal.report.notebook.rectangles import rectangles
+from zonal.report.page.frame import NOTHING, Html, Row, described, element, joined, listed, name, table, text
+from zonal.report.terminal.audit import audit_facts, audit_notes, commit_text, hindered, known_share, verdict
+from zonal.report.terminal.cluster import clustering_facts, nothing_text, plan_facts, table_text
+from zonal.report.terminal.text import layout_text
 from zonal.report.wording import (
     Fact,
     change_facts,

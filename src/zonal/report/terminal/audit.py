@@ -9,7 +9,7 @@ from rich.text import Text
 
 from zonal.auditing.audit import Audit, Before, ColumnAudit, CommitAudit
 from zonal.report.sparkline import sparkline
-from zonal.report.text import layout_text, print_line, print_list, printable
+from zonal.report.terminal.text import layout_text, print_line, print_list, printable
 from zonal.report.wording import Fact, clipped, plural, share_text
 from zonal.values.sizes import size_text
 

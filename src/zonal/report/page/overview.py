@@ -9,11 +9,11 @@ from rich.text import Text
 
 from zonal.auditing.audit import Audit
 from zonal.history.records import AuditRecord
-from zonal.report.audit import audit_facts, audit_notes, known_share, print_audit
-from zonal.report.auditpage import verdict_box
-from zonal.report.page import Html, Row, described, element, joined, listed, name, page, section, table, text
+from zonal.report.page.audit import verdict_box
+from zonal.report.page.frame import Html, Row, described, element, joined, listed, name, page, section, table, text
 from zonal.report.sparkline import sparkline
-from zonal.report.text import printable
+from zonal.report.terminal.audit import audit_facts, audit_notes, known_share, print_audit
+from zonal.report.terminal.text import printable
 from zonal.report.wording import clipped, plural, share_text
 
 _LONG = 600

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from zonal.report.auditpage import audit_page
-from zonal.report.charts import charted, scripts_of
-from zonal.report.clustering import clustering_facts, nothing_text, predicted_text, table_text
-from zonal.report.filecharts import depth_chart, files_chart
-from zonal.report.page import (
+from zonal.report.page.audit import audit_page
+from zonal.report.page.charts import charted, scripts_of
+from zonal.report.page.file_charts import depth_chart, files_chart
+from zonal.report.page.frame import (
     NOTHING,
     Html,
     Row,
@@ -21,8 +20,9 @@ from zonal.report.page import (
     table,
     text,
 )
-from zonal.report.sharecharts import losers_text, reads_chart
-from zonal.report.text import health_facts, layout_text
+from zonal.report.page.share_charts import losers_text, reads_chart
+from zonal.report.terminal.cluster import clustering_facts, nothing_text, predicted_text, table_text
+from zonal.report.terminal.text import health_facts, layout_text
 from zonal.report.wording import Fact, plural, share_text
 from zonal.values.sizes import size_text
 from zonal.verbs.cluster import Clustering

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from zonal.auditing.audit import Audit, CommitAudit, QueryAudit
 from zonal.auditing.drift import Limits
 from zonal.history.records import AuditRecord, RunRecord
-from zonal.report.audit import audit_facts, audit_notes, commit_text, fresh_text, known_share, verdict
-from zonal.report.auditcharts import asked_chart, commits_chart, trend_chart
-from zonal.report.charts import charted, scripts_of
-from zonal.report.filecharts import depth_chart, files_chart
-from zonal.report.page import (
+from zonal.report.page.audit_charts import asked_chart, commits_chart, trend_chart
+from zonal.report.page.charts import charted, scripts_of
+from zonal.report.page.file_charts import depth_chart, files_chart
+from zonal.report.page.frame import (
     NOTHING,
     Html,
     Row,
@@ -24,6 +23,7 @@ from zonal.report.page import (
     table,
     text,
 )
+from zonal.report.terminal.audit import audit_facts, audit_notes, commit_text, fresh_text, known_share, verdict
 from zonal.report.wording import plural, share_text
 from zonal.values.sizes import size_text
 

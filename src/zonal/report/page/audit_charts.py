@@ -5,11 +5,11 @@ from datetime import timedelta
 
 from zonal.auditing.audit import Audit, CommitAudit
 from zonal.history.records import AuditRecord, RunRecord
-from zonal.report.audit import commit_text, known_share
-from zonal.report.charts import Chart, shown
-from zonal.report.page import Html, Row, element, joined, name, table, text
-from zonal.report.sharecharts import Series, share_chart, worse_series, worse_text
-from zonal.report.text import layout_text
+from zonal.report.page.charts import Chart, shown
+from zonal.report.page.frame import Html, Row, element, joined, name, table, text
+from zonal.report.page.share_charts import Series, share_chart, worse_series, worse_text
+from zonal.report.terminal.audit import commit_text, known_share
+from zonal.report.terminal.text import layout_text
 from zonal.report.wording import clipped, plural, share_text
 from zonal.values.sizes import size_text
 from zonal.verbs.recording import audit_record

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from zonal.advising.advice import Advice
 from zonal.report.command import Given, cluster_command
-from zonal.report.text import print_line, print_list, printable
+from zonal.report.terminal.text import print_line, print_list, printable
 from zonal.report.wording import (
     Fact,
     asked_text,

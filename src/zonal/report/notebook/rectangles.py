@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.picture.ticks import apart
-from zonal.report.page import NOTHING, Html, element, joined, text
-from zonal.report.text import printable, query_text
+from zonal.report.page.frame import NOTHING, Html, element, joined, text
+from zonal.report.terminal.text import printable, query_text
 from zonal.report.wording import clipped, plural, share_text
 from zonal.values.arrays import Float64Array
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from zonal.advising.advice import Advice, Candidate
 from zonal.layouts.layout import Layout
-from zonal.report.text import layout_text
+from zonal.report.terminal.text import layout_text
 from zonal.verbs.cluster import Clustering
 from zonal.verbs.explain import Explanation
 from zonal.verbs.planning import ClusteringPlan

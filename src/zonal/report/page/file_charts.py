@@ -6,9 +6,9 @@ import numpy as np
 
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.picture.ticks import LAST_PLACE
-from zonal.report.charts import Chart, Choice, packed, packed_bits, shown, swatches
-from zonal.report.page import NOTHING, Html, Row, element, joined, name, table, text
-from zonal.report.text import query_text
+from zonal.report.page.charts import Chart, Choice, packed, packed_bits, shown, swatches
+from zonal.report.page.frame import NOTHING, Html, Row, element, joined, name, table, text
+from zonal.report.terminal.text import query_text
 from zonal.report.wording import plural, share_text
 from zonal.skipping.depth import Depth
 from zonal.values.arrays import UInt16Array
