@@ -6,7 +6,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
-import judge  # noqa: F401 - sets DuckDB up
+from support import judge  # noqa: F401 - sets DuckDB up
 
 # In continuous integration the same examples every time, so that a change is judged by what it changes.
 settings.register_profile(

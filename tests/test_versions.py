@@ -13,7 +13,7 @@ from deltalake import DeltaTable as OtherDelta
 from deltalake import write_deltalake
 from pyiceberg.types import LongType
 
-from cluster_tables import Delta, Iceberg, Parquet
+from support.cluster_tables import Delta, Iceberg, Parquet
 from zonal.auditing.blame.replaced import replaced_by
 from zonal.auditing.renames import _decoded, named_as
 from zonal.errors import TableError, ZonalError

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from local_runner import run_here
+from support.local_runner import run_here
 from zonal.verbs.cluster import Clustering, cluster
 
 FILE_BYTES = 8_000

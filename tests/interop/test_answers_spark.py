@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 from clustering import clustered
 
-from hard_values import conditions, hard_rows
+from support.hard_values import conditions, hard_rows
 from zonal.tables.iceberg.table import IcebergTable
 from zonal.tables.registry import table_of
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from cluster_tables import Delta, parts_of
-from delta_rewrites import data_file, stored_vector
-from delta_tables import LogWriter, features, field, metadata
 from simulation.ledgers import Ledger
+from support.cluster_tables import Delta, parts_of
+from support.delta_rewrites import data_file, stored_vector
+from support.delta_tables import LogWriter, features, field, metadata
 from zonal.layouts.layout import Layout
 
 RETENTION = {"delta.logRetentionDuration": "interval 0 seconds"}

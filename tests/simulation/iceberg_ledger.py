@@ -4,10 +4,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.types import LongType
 
-from cluster_tables import Iceberg, parts_of
-from iceberg_rewriting import Writer, delete_positions, delete_vectors
 from simulation.events import local
 from simulation.ledgers import Ledger
+from support.cluster_tables import Iceberg, parts_of
+from support.iceberg_rewriting import Writer, delete_positions, delete_vectors
 from zonal.layouts.layout import Layout
 
 

@@ -7,8 +7,8 @@ from random import Random
 
 import pyarrow as pa
 
-from cluster_tables import Delta, Home, Iceberg, telemetry
-from local_runner import run_here
+from support.cluster_tables import Delta, Home, Iceberg, telemetry
+from support.local_runner import run_here
 from zonal.verbs.cluster import cluster
 
 COLUMNS = ("id", "x", "y", "s", "p")

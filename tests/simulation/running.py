@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from local_runner import run_here
 from simulation.checks import violations
 from simulation.delta_ledger import DeltaLedger, VectorLedger
 from simulation.disk import heard
@@ -22,6 +21,7 @@ from simulation.ledgers import Ledger
 from simulation.schedules import drawn
 from simulation.seeding import seeded
 from simulation.verbs import VERBS, Asked, Verb
+from support.local_runner import run_here
 
 LEDGERS: dict[str, tuple[type[Ledger], ...]] = {
     "delta": (DeltaLedger,),

@@ -15,11 +15,11 @@ from importlib import import_module
 
 from pyiceberg.utils.concurrent import ExecutorFactory
 
-import iceberg_rewriting
 import zonal.tables
 import zonal.verbs
 import zonal.worker
 from simulation.events import World
+from support import iceberg_rewriting
 
 
 def replaced(stack: ExitStack, owner: object, name: str, value: object) -> None:
@@ -35,7 +35,7 @@ def replaced(stack: ExitStack, owner: object, name: str, value: object) -> None:
 def load_everything() -> None:
     """Import all modules that a verb might import later: what a schedule replaces must be there before it begins."""
     for package in (zonal.tables, zonal.verbs, zonal.worker):
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             import_module(module.name)
 
 

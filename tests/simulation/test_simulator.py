@@ -39,7 +39,8 @@ def test_after_a_crash_nothing_stays_replaced_and_no_file_stays(tmp_path, monkey
         return [
             os.link, os.fsync, os.stat, os.open, pathlib.Path.open, pathlib.Path.exists, uuid.uuid4, secrets.token_hex,
             time.time, time.sleep, SqlCatalog.load_table, SqlCatalog.commit_table, PyArrowFile.open, Storage.locate,
-            ExecutorFactory.get_or_create, zonal.tables.delta.listing.ThreadPoolExecutor, zonal.verbs.rewriting.datetime,
+            ExecutorFactory.get_or_create, zonal.tables.delta.listing.ThreadPoolExecutor,
+            zonal.verbs.rewriting.datetime,
         ]  # fmt: skip
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from cluster_tables import Delta, Iceberg, Parquet
-from local_runner import run_here
 from simulation.events import World
 from simulation.ledgers import Ledger, is_there
+from support.cluster_tables import Delta, Iceberg, Parquet
+from support.local_runner import run_here
 from zonal.errors import CommitUnknownError, ZonalError
 from zonal.verbs.cluster import cluster
 from zonal.verbs.rewriting import Runner

@@ -1,0 +1,1 @@
+"""What tests share: tables, values, judges and servers."""
