@@ -1,6 +1,9 @@
 """Errors and advice that speak to people: what happened, to which name or value, and what to do."""
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 
 
@@ -55,7 +58,56 @@ def quoted(name: str, *, limit: int = 80) -> str:
     >>> quoted("ship" + chr(10) + "date")
     "'ship\\\\ndate'"
     """
-    return repr(name if len(name) <= limit else name[: limit - 1] + "…")
+    return repr(_clipped(name, limit))
+
+
+_FLAGS: ContextVar[bool] = ContextVar("_FLAGS", default=False)
+_OTHER_FLAGS = {
+    "half_life_days": "--half-life",
+    "names": "--name",
+    "read_as": "--as",
+    "storage_options": "--storage-option",
+    "versions": "--history",
+    "views": "--view",
+}
+"""Parameters whose flag isn't their own name; `tests/test_flags.py` holds all of them against the commands."""
+
+
+@contextmanager
+def naming_flags(flags: bool = True) -> Iterator[None]:
+    """Let messages name options by their flags, as the command line has them, or by their names in Python."""
+    before = _FLAGS.set(flags)
+    try:
+        yield
+    finally:
+        _FLAGS.reset(before)
+
+
+def option(name: str, value: object = None) -> str:
+    """Name an option as its reader gives it, with a value or without: by a parameter, or by a flag.
+
+    >>> option("max_bytes"), option("sample", 0), option("by", ["ts", "id"])
+    ('max_bytes', 'sample=0', "by=['ts', 'id']")
+    >>> with naming_flags():
+    ...     option("read_as"), option("sample", 0), option("by", ["ts", "id"]), option("layout", "zorder(ts, id)")
+    ('--as', '--sample 0', '--by ts,id', "--layout 'zorder(ts, id)'")
+    """
+    if not _FLAGS.get():
+        return name if value is None else f"{name}={quoted(value) if isinstance(value, str) else value}"
+    flag = _OTHER_FLAGS.get(name, f"--{name.replace('_', '-')}")
+    if value is None:
+        return flag
+    text = ",".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
+    return f"{flag} {shlex.quote(_clipped(text, 80))}"
+
+
+def in_python(text: str) -> str:
+    """Return what makes sense in Python alone, such as that an option may be None; nothing on the command line."""
+    return "" if _FLAGS.get() else text
+
+
+def _clipped(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

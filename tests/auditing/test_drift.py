@@ -71,11 +71,11 @@ def test_limits_can_be_switched_off():
 @pytest.mark.parametrize(
     ("limits", "told"),
     [
-        (Limits(ratio=1.5), "limit of the ratio is 1.5: give a number from 0 to 1"),
-        (Limits(ratio=float("nan")), "limit of the ratio is nan"),
-        (Limits(worse=-0.1), "limit of what is worse is -0.1"),
-        (Limits(worse=float("inf")), "limit of what is worse is inf"),
-        (Limits(window=0), "window of 0 audits"),
+        (Limits(ratio=1.5), "alert_ratio=1.5 is no limit: give a number from 0 to 1"),
+        (Limits(ratio=float("nan")), "alert_ratio=nan is no limit"),
+        (Limits(worse=-0.1), "alert_worse=-0.1 is no limit"),
+        (Limits(worse=float("inf")), "alert_worse=inf is no limit"),
+        (Limits(window=0), "alert_window=0 leaves no audit"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(limits, told):

@@ -167,7 +167,7 @@ def test_a_copy_takes_a_learned_layout_too(tmp_path):
     [
         ({"layout": "tree"}, "give their logs"),
         ({"layout": "auto"}, "give their logs"),
-        ({"queries": Workload.of(["time = 1"])}, "--layout auto or --layout tree"),
+        ({"queries": Workload.of(["time = 1"])}, "layout='auto' or layout='tree'"),
         ({"layout": "tree", "by": ["time"], "queries": Workload.of(["time = 1"])}, "leave out by"),
     ],
 )

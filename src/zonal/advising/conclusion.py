@@ -14,6 +14,7 @@ from zonal.advising.missing_bounds import has_statistics
 from zonal.advising.queries import filter_weights
 from zonal.advising.rules import Evidence, cautions
 from zonal.advising.verdict import decide, first_layout
+from zonal.errors import option
 from zonal.snapshot import Snapshot
 from zonal.trials.boxes import NULL
 from zonal.trials.prediction import Prediction
@@ -54,7 +55,7 @@ def terms_of(workload: Workload, prices: Prices, per_day: float | None, *, hide:
         why = "knows no times" if days is None else "spans less than a day"
         told.append(
             f"The log is one day: it {why}, so that its {scans:,} scans count as a day's. Say how many there are a "
-            "day (--per-day) if not."
+            f"day ({option('per_day')}) if not."
         )
     if all(query.bytes is None for query in workload.queries):
         told.append("A query reads all columns of the files that it can't skip: the log doesn't tell its bytes.")

@@ -16,7 +16,7 @@ from zonal.advising.decidable import REASON
 from zonal.advising.ground import Ground
 from zonal.advising.missing_bounds import statistics_advice
 from zonal.advising.queries import LEAST_QUERIES, opaque_filters
-from zonal.errors import quoted
+from zonal.errors import option, quoted
 from zonal.layouts.layout import ADVISED_COLUMNS
 from zonal.predicates.bound import Anything, leaves_of
 from zonal.predicates.conjunctions import IS_NULL, RANGE
@@ -142,14 +142,15 @@ def _unknown_columns(case: Evidence) -> Iterator[Caution]:
         yield Caution(
             "unknown-columns",
             f"{case.summary.strange:,} statements filter the table by {names} alone, which it doesn't have: they count "
-            "as reading all of it. Is it this table that they mean? Give a newer log, or the names that it has there.",
+            "as reading all of it. Is it this table that they mean? Give a newer log, or the names that it has there "
+            f"({option('names')}).",
         )
     if fit.unbound:
         why = f" Such as: {fit.unknown[0]}" if fit.unknown and not case.hide else ""
         yield Caution(
             "unknown-columns",
             f"{fit.unbound:,} queries don't fit the table's columns and were left out.{why} Give the names by "
-            "which the log knows this table, or a newer log.",
+            f"which the log knows this table ({option('names')}), or a newer log.",
         )
 
 
@@ -159,7 +160,7 @@ def _unparsable(case: Evidence) -> Iterator[Caution]:
         yield Caution(
             "unparsable",
             f"{summary.unparsable:,} of {summary.statements:,} statements couldn't be read and count for nothing. "
-            "Say which SQL dialect they are in.",
+            f"Say which SQL dialect they are in ({option('dialect')}).",
         )
 
 
@@ -303,7 +304,7 @@ def _small_table(case: Evidence) -> Iterator[Caution]:
             "small-table",
             f"The table has {size_text(size)}: {files} file{'s' if files > 1 else ''} of {size_text(target)}, "
             "which can't skip much. "
-            "Leave it, or choose smaller files (target_file_size) if its queries have to be fast.",
+            f"Leave it, or choose smaller files ({option('target_file_size')}) if its queries have to be fast.",
         )
 
 
@@ -323,14 +324,15 @@ def _extrapolated(case: Evidence) -> Iterator[Caution]:
         yield Caution(
             "extrapolated",
             f"The sample of {len(case.ground.sample.coded):,} rows is too small for {case.best.files:,} files: shares "
-            "were predicted for fewer files, or some partitions, and carried over. Give more sample rows for a closer "
-            "prediction.",
+            "were predicted for fewer files, or some partitions, and carried over. Give more sample rows "
+            f"({option('sample_rows')}) for a closer prediction.",
         )
 
 
 def _blocked(case: Evidence) -> Iterator[Caution]:
     for reason in case.ground.snapshot.blockers[:3]:
-        yield Caution("blocked", f"zonal can't rewrite this table in place: {reason} A copy (--into) can be clustered.")
+        copy = f"A copy ({option('into')}) can be clustered."
+        yield Caution("blocked", f"zonal can't rewrite this table in place: {reason} {copy}")
 
 
 Rule = Callable[[Evidence], Iterator[Caution]]

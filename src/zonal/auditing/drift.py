@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zonal.auditing.audit import Alert
-from zonal.errors import ZonalError
+from zonal.errors import ZonalError, in_python, option
 
 _LEAST = 0.01
 """By how much a ratio has to be above the best one: small ones differ by chance, and cost little."""
@@ -25,12 +25,13 @@ class Limits:
 
     def check(self) -> None:
         """Refuse limits that could never be crossed, or that mean nothing."""
+        off = in_python(", or none")
         if self.ratio is not None and not 0 <= self.ratio <= 1:
-            raise ZonalError(f"The limit of the ratio is {self.ratio}: give a number from 0 to 1, or none.")
+            raise ZonalError(f"{option('alert_ratio', self.ratio)} is no limit: give a number from 0 to 1{off}.")
         if self.worse is not None and not 0 <= self.worse < math.inf:
-            raise ZonalError(f"The limit of what is worse is {self.worse}: give a number from 0 on, or none.")
+            raise ZonalError(f"{option('alert_worse', self.worse)} is no limit: give a number from 0 on{off}.")
         if self.window < 1:
-            raise ZonalError(f"A window of {self.window} audits holds none to compare with: give a number from 1 on.")
+            raise ZonalError(f"{option('alert_window', self.window)} leaves no audit to compare with: give 1 or more.")
 
 
 def alerts_of(ratio: float | None, past: Sequence[float | None], limits: Limits) -> tuple[Alert, ...]:

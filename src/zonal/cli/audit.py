@@ -33,7 +33,7 @@ from zonal.cli.options import (
     write_report,
 )
 from zonal.cli.options import history as kept_in
-from zonal.errors import ZonalError, quoted
+from zonal.errors import ZonalError, naming_flags, quoted
 from zonal.report.terminal.progress import step_bar
 
 if TYPE_CHECKING:
@@ -325,7 +325,8 @@ def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_d
     from zonal.report.machine.webhook import check_url  # noqa: PLC0415
     from zonal.verbs.config import read_config  # noqa: PLC0415
 
-    asked = read_config(config)
+    with naming_flags(False):  # a file has keys, which are called as in Python
+        asked = read_config(config)
     if told.webhook is None and asked.webhook is not None:
         check_url(asked.webhook)
         told = replace(told, webhook=asked.webhook)
@@ -335,7 +336,8 @@ def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_d
         for each in asked.tables:
             job = _Job(each.table, each.logs(), run.of(each), each.catalog, dict(each.storage_options))
             try:
-                found.append(_only(job.run(kept), found))
+                with naming_flags(False):
+                    found.append(_only(job.run(kept), found))
             except ZonalError as error:
                 failed.append((each.table, str(error)))
                 warn(f"{quoted(each.table, limit=200)}: {error}")

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SAWarning
 
-from zonal.errors import quoted
+from zonal.errors import option, quoted
 from zonal.history.records import HistoryError
 
 _BUSY_MILLISECONDS = 30_000
@@ -47,7 +47,7 @@ def _state_folder() -> Path:
     try:
         return Path.home() / ".local" / "state"
     except RuntimeError:
-        raise HistoryError("This user has no home: name a database (--database, $ZONAL_DATABASE).") from None
+        raise HistoryError(f"This user has no home: name a database ({option('database')}, $ZONAL_DATABASE).") from None
 
 
 def within(url: str, folder: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import URL, Column, Connection, Double, Engine, Integer, Table, func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from zonal.errors import ZonalError, quoted
+from zonal.errors import ZonalError, option, quoted
 from zonal.history.database import connect_to, file_of, problem_text, shown_url, url_of
 from zonal.history.records import AuditRecord, HistoryError, KnownTable, RunRecord
 from zonal.history.schema import AUDITS, MIGRATIONS, RUNS, migrate, version_of
@@ -168,7 +168,7 @@ class History:
         except (SQLAlchemyError, OSError, ValueError) as error:  # of values that aren't what their columns say, too
             raise HistoryError(
                 f"The history {self.name} can't be {done}: {problem_text(error, self._url)} Check that the database is "
-                f"reachable and may be {done}, or name another one (--database, $ZONAL_DATABASE)."
+                f"reachable and may be {done}, or name another one ({option('database')}, $ZONAL_DATABASE)."
             ) from None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from zonal.errors import LayoutError, ZonalError, quoted, suggestion
+from zonal.errors import LayoutError, ZonalError, in_python, option, quoted, suggestion
 from zonal.values.sizes import format_size, parse_size
 
 Curve = Literal["zorder", "hilbert", "linear"]
@@ -381,7 +381,9 @@ class _Parser:
         return f"before {quoted(self.tokens[self.next][1])}" if self.next < len(self.tokens) else "at the end"
 
     def error(self, reason: str) -> LayoutError:
-        return LayoutError(f"Can't read the layout {quoted(self.text)}: {reason}. Write it as zorder(ts, payload_id).")
+        example = "zorder(ts, payload_id)"
+        written = in_python(example) or option("layout", example)  # with the quotes that a shell needs
+        return LayoutError(f"Can't read the layout {quoted(self.text)}: {reason}. Write it as {written}.")
 
 
 def short_text(layout: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow.compute as pc
 
-from zonal.errors import ZonalError
+from zonal.errors import ZonalError, option
 from zonal.layouts.layout import Layout
 from zonal.predicates.bound import Bound
 from zonal.skipping.files import FileIndex
@@ -56,7 +56,7 @@ def _that_fit(snapshot: Snapshot, files: Int64Array, layout: Layout, most_bytes:
             return np.sort(ordered[np.cumsum(sizes[ordered]) <= most_bytes])
     raise ZonalError(
         f"A run of at most {format_size(most_bytes)} can't rewrite any file: the smallest has "
-        f"{format_size(int(sizes[files].min()))}. Raise --max-bytes."
+        f"{format_size(int(sizes[files].min()))}. Raise {option('max_bytes')}."
     )
 
 

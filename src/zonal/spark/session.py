@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zonal.errors import ZonalError, quoted
+from zonal.errors import ZonalError, option, quoted
 from zonal.spark.java import use_java
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ def spark_session(
     """
     _check_pyspark(remote)
     options = {"master": master, "remote": remote, "conf": conf or None}
-    asked = [f"{name}=" for name, value in options.items() if value is not None]
+    asked = [option(name) for name, value in options.items() if value is not None]
     if session is not None and asked:
         raise ZonalError(f"The given Spark session is used as it is: leave out {', '.join(asked)}.")
     if master is not None and remote is not None:
-        raise ZonalError(f"Say master={quoted(master)} or remote={_shown(remote)}, not both.")
+        raise ZonalError(f"Say {option('master', master)} or {option('remote')} ({_shown(remote)}), not both.")
     running = session if session is not None else _running()
     if running is not None:
         if asked:

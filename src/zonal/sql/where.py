@@ -9,11 +9,11 @@ from datetime import datetime
 
 from sqlglot import exp
 
-from zonal.errors import PredicateError, quoted, suggestion
+from zonal.errors import PredicateError, option, quoted, suggestion
 from zonal.predicates.expressions import Constant, Predicate, Unknown
 from zonal.predicates.scalars import Session
 from zonal.sql.conditions import join, read_condition
-from zonal.sql.statement import parse, prepare, with_room
+from zonal.sql.statement import parse, parse_statement, prepare, with_room
 from zonal.sql.terms import Context, TableScope
 from zonal.sql.unusable import describe
 
@@ -52,6 +52,21 @@ def parse_query(
     return with_room(read.depth, lambda: _queried(parse(read), read.session, table))
 
 
+def tables_in(sql: str, *, dialect: str | None = None) -> tuple[str, ...]:
+    """Return the names of the tables that a statement reads, none of them twice; those of its WITH clauses aren't any.
+
+    >>> tables_in("INSERT INTO x WITH d AS (SELECT * FROM db.events) SELECT * FROM d JOIN users USING (id)")
+    ('users', 'db.events')
+    """
+    read = prepare(sql, "statement", dialect, None, "UTC")
+    statement = with_room(read.depth, lambda: parse_statement(read))
+    clauses: dict[int, dict[str, int]] = {}
+    found = () if statement is None else statement.find_all(exp.Table, bfs=False)
+    named = [node for node in found if isinstance(node.this, exp.Identifier | exp.Dot) and not _is_cte(node, clauses)]
+    read_from = [node for node in named if node.find_ancestor(exp.Query)]  # others are what it writes to, or makes
+    return tuple(dict.fromkeys(".".join(_path(node)) for node in read_from))
+
+
 def _queried(statement: exp.Expr, session: Session, table: str | None) -> Predicate:
     return join([_read(node, session) for node in _reads(statement, table)], is_and=False)
 
@@ -66,7 +81,7 @@ def _reads(statement: exp.Expr, table: str | None) -> list[exp.Table]:
     if table is None:
         if len({name.casefold() for name in names}) > 1:
             shown = ", ".join(quoted(name) for name in names[:8])
-            raise PredicateError(f"The query reads several tables. Name one of them: {shown}.")
+            raise PredicateError(f"The query reads several tables. Name one of them ({option('read_as')}): {shown}.")
         return found
     wanted = [part.strip('`"[]').casefold() for part in table.split(".")]
     same = [node for node in found if _is_same([part.casefold() for part in _path(node)], wanted)]

@@ -13,7 +13,7 @@ from zonal.advising.advice import Advice, Prices
 from zonal.advising.conclusion import Terms, conclude, nothing_known, terms_of
 from zonal.advising.ground import Ground
 from zonal.advising.queries import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
-from zonal.errors import TableError, ZonalError
+from zonal.errors import TableError, ZonalError, option
 from zonal.layouts.layout import DEFAULT_FILE_BYTES
 from zonal.picture.picture import Picture
 from zonal.snapshot import Snapshot
@@ -139,24 +139,24 @@ def _check(scan: float, core: float, storage: float, keep: float, per_day: float
     given = {"scan_price": scan, "core_hour_price": core, "storage_price": storage, "keep_days": keep}
     for name, value in given.items():
         if not 0 <= value < float("inf"):
-            raise ZonalError(f"{name}={value} is not a number from 0 on.")
+            raise ZonalError(f"{option(name, value)} is not a number from 0 on.")
     if per_day is not None and not 0 < per_day < float("inf"):
-        raise ZonalError(f"per_day={per_day} is not a number above 0.")
+        raise ZonalError(f"{option('per_day', per_day)} is not a number above 0.")
     if rows < 1:
-        raise ZonalError(f"sample_rows={rows} is not a positive number.")
+        raise ZonalError(f"{option('sample_rows', rows)} is not a positive number.")
 
 
 def check_seed(seed: int) -> None:
     """Refuse seeds that no generator takes."""
     if seed < 0:
-        raise ZonalError(f"seed={seed} is negative: give a number from 0 on.")
+        raise ZonalError(f"{option('seed', seed)} is negative: give a number from 0 on.")
 
 
 def _target(snapshot: Snapshot, size: int | str | None) -> int:
     if isinstance(size, str):
         return parse_size(size)
     if size is not None and size < 1:
-        raise ZonalError(f"target_file_size={size} is not a positive number of bytes.")
+        raise ZonalError(f"{option('target_file_size', size)} is not a positive number of bytes.")
     return size or (snapshot.layout.target_file_bytes if snapshot.layout is not None else DEFAULT_FILE_BYTES)
 
 

@@ -13,7 +13,7 @@ from zonal.auditing.blame.commits import Commits, commits_of
 from zonal.auditing.drift import Limits, alerts_of
 from zonal.auditing.findings import Circumstances, Earlier, Seen, findings, ratio_of
 from zonal.auditing.renames import named_as
-from zonal.errors import TableError, ZonalError, quoted
+from zonal.errors import TableError, ZonalError, option, quoted
 from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture.picture import Picture
@@ -160,7 +160,7 @@ class Auditor:
     def last(self, count: int) -> tuple[Audit, ...]:
         """Audit the last versions, oldest first, from metadata alone; versions without files are left out."""
         if count < 1:
-            raise ZonalError(f"versions={count} is not a positive number.")
+            raise ZonalError(f"{option('versions', count)} is not a positive number.")
         chosen = self._versioned().versions()[-count:]
         found = []
         for number, commit in enumerate(chosen):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, quoted
+from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, option, quoted
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import bind
 from zonal.plan.choice import choose, in_commits
@@ -20,6 +20,7 @@ from zonal.values.sizes import parse_size
 from zonal.verbs.rewriting import new_run, refuse_filters
 
 DEFAULT_KIND = "zorder"
+_EXAMPLE = ["ts", "payload_id"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,19 +89,21 @@ def chosen_layout(
     if by is None and layout is None:
         if snapshot.layout is None:
             raise LayoutError(
-                f"{quoted(snapshot.name, limit=200)} records no layout: say which columns, as in --by ts,payload_id."
+                f"{quoted(snapshot.name, limit=200)} records no layout: say which columns, as in "
+                f"{option('by', _EXAMPLE)}."
             )
         found = snapshot.layout
     elif by is not None:
         if isinstance(layout, Layout) or "(" in (layout or ""):
-            raise LayoutError(f"The layout {layout} names its columns already: leave out by={by!r}.")
+            raise LayoutError(f"The layout {layout} names its columns already: leave out {option('by', by)}.")
         found = Layout(layout or DEFAULT_KIND, (by,) if isinstance(by, str) else tuple(by))
     elif isinstance(layout, Layout):
         found = layout
     else:
         if layout in CURVES:
             raise LayoutError(
-                f"Say which columns to cluster by: --by ts,payload_id, or --layout '{layout}(ts, payload_id)'."
+                f"Say which columns to cluster by: {option('by', _EXAMPLE)}, or "
+                f"{option('layout', f'{layout}(ts, payload_id)')}."
             )
         found = Layout.parse(str(layout))
     return found if file_bytes is None else replace(found, target_file_bytes=file_bytes)
@@ -146,5 +149,5 @@ def size_of(value: int | str | None, name: str) -> int | None:
     if value is None or isinstance(value, str):
         return None if value is None else parse_size(value)
     if value < 1:
-        raise ZonalError(f"{name}={value} is not a positive number of bytes.")
+        raise ZonalError(f"{option(name, value)} is not a positive number of bytes.")
     return value

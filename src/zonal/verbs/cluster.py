@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zonal.display import Shown
-from zonal.errors import CommitUnknownError, TableError, ZonalError, quoted
+from zonal.errors import CommitUnknownError, TableError, ZonalError, option, quoted
 from zonal.history.records import HistoryError
 from zonal.layouts.layout import Layout
 from zonal.parquet.codecs import asked_codec
@@ -145,10 +145,11 @@ def cluster(
     source = named(table)
     report(Step("reading the table's metadata"))
     file_bytes = size_of(target_file_size, "target_file_size")
-    if into is not None and (where is not None or full or max_bytes is not None or commit_every is not None):
-        raise ZonalError("--into copies the whole table at once: leave out where, full, max_bytes, commit_every.")
-    if into is not None and keep_properties:
-        raise ZonalError("--keep-properties is for a rewrite in place: a new table has no properties to keep.")
+    if into is not None:
+        _refuse_parts(where=where, full=full or None, max_bytes=max_bytes, commit_every=commit_every)
+        if keep_properties:
+            what = option("keep_properties")
+            raise ZonalError(f"{what} is for a rewrite in place: a new table has no properties to keep.")
     snapshot = read_snapshot(source)
     if into is None:
         rewritable(source, snapshot)
@@ -190,6 +191,13 @@ def cluster(
             account.remember_part(job, run, sum(commits, Done()))
             raise
     return account.remembered(_result(job.snapshot, after, job.layout, run, sum(commits, Done()), account, learned))
+
+
+def _refuse_parts(**given: object) -> None:
+    """Refuse what picks files of a rewrite in place."""
+    asked = [option(name) for name, value in given.items() if value is not None]
+    if asked:
+        raise ZonalError(f"{option('into')} copies the whole table at once: leave out {', '.join(asked)}.")
 
 
 def _rewrite(job: Job, groups: Sequence[Sequence[str]], rewriter: Callable[..., Rewriter], report: Progress) -> None:

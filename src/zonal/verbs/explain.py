@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.display import Shown
-from zonal.errors import PredicateError, TableError
+from zonal.errors import PredicateError, TableError, option
 from zonal.parquet.bloom import bloom_might_contain
 from zonal.parquet.footer import Footer, read_footer, row_group_bounds
 from zonal.parquet.page_index import Pages, page_bounds
@@ -102,7 +102,7 @@ def explain(
     `current_date` and times without a zone mean. `picture` draws files and query, for a page or a notebook.
     """
     if (where is None) == (sql is None):
-        raise PredicateError("Give either a condition (where) or a query (sql).")
+        raise PredicateError(f"Give either a condition ({option('where')}) or a query ({option('sql')}).")
     source = table_of(table)
     if where is not None:
         predicate = parse_where(where, dialect=dialect, now=now, timezone=timezone)

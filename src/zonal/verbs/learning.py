@@ -7,7 +7,7 @@ from zonal.advising.conclusion import conclude
 from zonal.advising.ground import Ground
 from zonal.advising.layout_search import learn_tree
 from zonal.advising.queries import BoundQueries
-from zonal.errors import LayoutError, TableError, quoted
+from zonal.errors import LayoutError, TableError, option, quoted
 from zonal.layouts.layout import TREE, Layout
 from zonal.layouts.ranks import bind
 from zonal.snapshot import Snapshot
@@ -69,16 +69,20 @@ def learned_for(
     """
     if layout in LEARNED:
         if queries is None:
-            raise LayoutError(f"--layout {layout} is learned from queries: give their logs with --queries.")
+            raise LayoutError(
+                f"{option('layout', layout)} is learned from queries: give their logs with {option('queries')}."
+            )
         if by is not None:
-            raise LayoutError(f"--layout {layout} finds its columns in the queries: leave out by={by!r}.")
+            found = f"{option('layout', layout)} finds its columns in the queries"
+            raise LayoutError(f"{found}: leave out {option('by', by)}.")
         return learn(str(layout), source, snapshot, queries, target_file_bytes=file_bytes, progress=progress)
     if queries is None:
         return None
     if by is None and layout is None and snapshot.layout is None:
         raise LayoutError(
-            f"{quoted(snapshot.name, limit=200)} records no layout: say --layout auto or --layout tree to learn one "
-            "from the queries, or which columns, as in --by ts,payload_id."
+            f"{quoted(snapshot.name, limit=200)} records no layout: say {option('layout', AUTO)} or "
+            f"{option('layout', TREE)} to learn one from the queries, or which columns, as in "
+            f"{option('by', ['ts', 'payload_id'])}."
         )
     return foretell(chosen_layout(snapshot, by, layout, file_bytes), source, snapshot, queries, progress=progress)
 

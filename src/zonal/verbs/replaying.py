@@ -11,7 +11,7 @@ from zonal.auditing.audit import Fresh
 from zonal.auditing.drift import Limits
 from zonal.auditing.findings import Seen, standing_of
 from zonal.auditing.replay import replay
-from zonal.errors import TableError, ZonalError, quoted
+from zonal.errors import TableError, ZonalError, option, quoted
 from zonal.layouts.layout import Layout
 from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Table, is_readable
@@ -46,7 +46,7 @@ class Auditing:
         """Refuse numbers that make no sense."""
         for name in ("sample", "sample_rows"):
             if getattr(self, name) < 1:
-                raise ZonalError(f"{name}={getattr(self, name)} is not a positive number.")
+                raise ZonalError(f"{option(name, getattr(self, name))} is not a positive number.")
         check_seed(self.seed)
         self.limits.check()
 

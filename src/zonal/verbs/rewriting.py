@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
-from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError, quoted
+from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError, option, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.choice import still_there
 from zonal.plan.placement import Placement, Sizes
@@ -96,7 +96,7 @@ class Rewriter:
             files = self._again(snapshot, known, mine, lost)
         raise ConflictError(
             f"Other writers changed {quoted(snapshot.name)} during each of {ATTEMPTS} attempts. Try again when fewer "
-            "jobs write, or rewrite less at a time with --where or --commit-every."
+            f"jobs write, or rewrite less at a time with {option('where')} or {option('commit_every')}."
         )
 
     def _again(self, snapshot: Snapshot, known: set[str], mine: set[str], lost: Collection[str]) -> Int64Array:

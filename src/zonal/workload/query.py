@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from zonal.errors import ZonalError
+from zonal.errors import ZonalError, option, quoted
 from zonal.predicates.expressions import And, Compare, Constant, In, IsNull, Or, Predicate, StartsWith
 from zonal.sql.where import parse_where
+
+MOST_OTHERS = 5
+"""Other tables that a message names."""
 
 
 class LogError(ZonalError):
@@ -59,22 +62,38 @@ class Summary:
     undated: int = 0
     """… as those without a time, where one was asked for."""
 
+    others: tuple[str, ...] = ()
+    """Where no statement is about this table: those that they read, the most frequent ones first."""
+
     def nobody_asks(self, *, hide: bool = False) -> str:
         """Say why logs have no query of a table, and what to do; with `hide` no SQL is quoted."""
         if not self.statements:
             left_out = [(self.older, "older than the time that was asked for"), (self.undated, "without a time")]
             told = [f"{count:,} {'is' if count == 1 else 'are'} {why}" for count, why in left_out if count]
             if told:
-                return f"No statement of the logs is left: {', '.join(told)}. Ask for an earlier time (--since)."
+                return (
+                    f"No statement of the logs is left: {', '.join(told)}. Ask for an earlier time ({option('since')})."
+                )
             return "The logs hold no statement. Check that they are the right files."
         if not self.parsed:
             example = "" if hide or not self.examples else f", as {self.examples[0]}"
-            return f"None of the logs' {self.statements:,} statements can be read{example}. Say their --dialect."
-        unread = f", and {self.unparsable:,} can't be read" if self.unparsable else ""
+            unread = f"None of the logs' {self.statements:,} statements can be read{example}"
+            return f"{unread}. Say which SQL dialect they are in ({option('dialect')})."
+        one = self.other_tables == 1
+        others = f", and {self.unparsable:,} can't be read" if self.unparsable else ""
         return (
-            f"No query in the logs reads it: {self.other_tables:,} statements are about something else{unread}. Give "
-            "the names (--name) by which the logs know the table."
+            f"No query in the logs reads it: {self.other_tables:,} {'statement is' if one else 'statements are'} about "
+            f"something else{others}. {self._whose()}"
         )
+
+    def _whose(self) -> str:
+        """Say which tables the logs know, and what to do."""
+        names = option("names")
+        if not self.others:
+            return f"Give the names ({names}) by which the logs know the table."
+        shown = ", ".join(quoted(name) for name in self.others[:MOST_OTHERS])
+        more = f" and {len(self.others) - MOST_OTHERS:,} more" if len(self.others) > MOST_OTHERS else ""
+        return f"The logs read {shown}{more}: if one of these is the table, give its name ({names})."
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,22 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from hashlib import blake2b
 from itertools import islice
 from types import MappingProxyType
 
-from zonal.errors import PredicateError, ZonalError, quoted
+from zonal.errors import PredicateError, ZonalError, in_python, option, quoted
 from zonal.predicates.calendar import zone_of
 from zonal.predicates.expressions import Column, Compare, In, leaves
 from zonal.sql.ask import TableRead, ask, guess_dialect
 from zonal.sql.statement import known_dialect
 from zonal.sql.views import check_views
+from zonal.sql.where import tables_in
 from zonal.workload.entries import entries_of
 from zonal.workload.log_files import LogFile, find_logs
 from zonal.workload.query import LogError, Summary, Workload, is_usable, signature
@@ -87,9 +90,11 @@ def _check(tables: Sequence[str], half_life_days: float | None, cap: float | Non
     if isinstance(tables, str) or not tables or not all(tables):
         raise LogError("Give the names by which the logs know the table, such as ['events', 'db.events'].")
     if half_life_days is not None and not half_life_days > 0:
-        raise LogError(f"A half-life of {half_life_days} days is none. Give days above 0, or None.")
+        raise LogError(
+            f"{option('half_life_days', half_life_days)} is no half-life. Give days above 0{in_python(', or None')}."
+        )
     if cap is not None and not 0 < cap <= 1:
-        raise LogError(f"The limit {cap} is no share. Give a number above 0 and up to 1, such as 0.2, or None.")
+        raise LogError(f"{option('cap', cap)} is no share: give a number above 0 and up to 1{in_python(', or None')}.")
 
 
 def _dialect(logs: Iterable[LogFile], tables: Sequence[str], zone: tzinfo) -> str:
@@ -141,7 +146,9 @@ class _Recent:
     def counted(self, summary: Summary) -> Summary:
         """Add the counts, or refuse logs in which nothing has a time."""
         if self.since is not None and self.undated and not self.dated:
-            raise LogError("The logs don't tell when statements ran: leave out since, or give logs with times.")
+            raise LogError(
+                f"The logs don't tell when statements ran: leave out {option('since')}, or give logs with times."
+            )
         return replace(summary, older=self.older, undated=self.undated)
 
 
@@ -170,6 +177,7 @@ class _Reader:
         self.strangers: dict[str, None] = {}
         self.strange = 0
         self.has_strangers: set[bytes] = set()
+        self.elsewhere: Counter[str] = Counter()
         self.first: datetime | None = None
         self.last: datetime | None = None
 
@@ -188,12 +196,28 @@ class _Reader:
         self.parsed += 1
         scans, is_full = outcome
         if not scans:
+            self._remember(entry)
             return
         self.matched += 1
         self.full_scans += is_full
         size = None if entry.bytes is None else entry.bytes // len(scans)
         for tally in scans:
             tally.add(count=entry.count, size=size, time=entry.time, half_life_days=self.half_life_days)
+
+    def _remember(self, entry: LogEntry) -> None:
+        """Keep some statements about other tables, as long as none is about this one."""
+        known = entry.sql in self.elsewhere
+        is_short = 0 < len(entry.sql) <= _SAMPLED_CHARACTERS
+        if not self.matched and is_short and (known or len(self.elsewhere) < _SAMPLED):
+            self.elsewhere[entry.sql] += entry.count
+
+    def _others(self) -> tuple[str, ...]:
+        """Name the tables of those statements, the most frequent ones first."""
+        found: Counter[str] = Counter()
+        for sql, count in self.elsewhere.items():
+            with suppress(PredicateError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
+                found.update(dict.fromkeys(tables_in(sql, dialect=self.dialect), count))
+        return tuple(name for name, _ in found.most_common())
 
     def _outcome(self, entry: LogEntry) -> "tuple[list[RunTotals], bool] | str":
         if entry.asked is not None:
@@ -281,4 +305,5 @@ class _Reader:
             days=days,
             strangers=tuple(islice(self.strangers, _EXAMPLES)),
             strange=self.strange,
+            others=() if self.matched else self._others(),
         )

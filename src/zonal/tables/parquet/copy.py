@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from zonal.durability import flush_folder
-from zonal.errors import ColumnError, ConflictError, TableError, quoted, suggestion
+from zonal.errors import ColumnError, ConflictError, TableError, option, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Reading, Scan, Source, Writing, Written
 from zonal.snapshot import UNKNOWN, Snapshot
@@ -83,10 +83,12 @@ class ParquetDestination:
         if not isinstance(filesystem, pa.fs.LocalFileSystem):
             raise TableError(
                 f"{quoted(self.name, limit=300)} is in an object store, where a folder of Parquet files can't appear "
-                "at once. Write a table instead: --into delta:… or iceberg:…."
+                f"at once. {_instead()}"
             )
         if self._is_there(path):
-            raise TableError(f"{quoted(self.name, limit=300)} exists already. Choose a new folder for --into.")
+            raise TableError(
+                f"{quoted(self.name, limit=300)} exists already. Choose a new folder for {option('into')}."
+            )
         self._folder = f"{path.rpartition('/')[0]}/zonal-{layout.id}-{run}"
         return Writing(
             folder=self._folder,
@@ -102,7 +104,7 @@ class ParquetDestination:
         if not added:
             raise TableError(
                 f"There are no rows to copy to {quoted(self.name, limit=300)}, and a folder without files has no "
-                "columns either. Write a table instead: --into delta:… or iceberg:…."
+                f"columns either. {_instead()}"
             )
         filesystem, path = self._storage.locate(self.name)
         if self._is_there(path):
@@ -136,18 +138,21 @@ def _subfolder(values: Mapping[str, pa.Scalar], partitioning: Sequence[str]) -> 
     if hidden := [name for name in partitioning if name.startswith(".")]:
         raise TableError(
             f"The partition column {quoted(hidden[0])} makes folders whose names begin with a dot, which readers of "
-            "Parquet pass over. Write a table instead: --into delta:… or iceberg:…."
+            f"Parquet pass over. {_instead()}"
         )
     texts = {name: _text(values[name]) for name in partitioning}
     if (folders := hive_folders(texts)) is None:
         name = max(texts, key=lambda name: len(name) + len(texts[name] or ""))
         raise TableError(
             f"The partition value {quoted(texts[name] or '')} of column {quoted(name)} makes the name of a folder that "
-            f"has more than {LONGEST_NAME} bytes, which file systems don't take. Write a table instead: --into delta:… "
-            "or iceberg:…."
+            f"has more than {LONGEST_NAME} bytes, which file systems don't take. {_instead()}"
         )
     return folders
 
 
 def _text(value: pa.Scalar) -> str | None:
     return str(value.cast(pa.string()).as_py()) if value.is_valid else None
+
+
+def _instead() -> str:
+    return f"Write a table instead: {option('into')} delta:… or iceberg:…."

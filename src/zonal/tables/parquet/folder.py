@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from zonal.errors import LayoutError, TableError, quoted, suggestion
+from zonal.errors import LayoutError, TableError, option, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.parquet import statistics as decode
 from zonal.parquet.footer import Footer, parse_footer, read_footer_bytes, row_group_ranges
@@ -28,7 +28,6 @@ from zonal.values.columns import find, leaf_type, leaves
 
 THREADS = 16
 """Footers read at once: each is one small request, and most of its time is waiting for the storage."""
-BLOCKER = "plain Parquet has no atomic commit: use --into"
 
 Progress = Callable[[int, int], None]
 
@@ -92,7 +91,7 @@ class ParquetTable:
             ),
             physical={name: Physical(name) for name in names},
             layout=layout,
-            blockers=(BLOCKER,),
+            blockers=(f"plain Parquet has no atomic commit: use {option('into')}",),
             problems=(*problems, *conflicts),
         )
 
