@@ -139,7 +139,7 @@ def test_explain_tells_what_a_query_reads(folder):
 
 def test_a_query_of_several_tables_says_which_one_this_is(folder):
     query = "SELECT * FROM events e JOIN users u ON e.id = u.id WHERE e.id = 5 AND u.id > 100"
-    assert "Name one of them: 'events', 'users'" in run("explain", folder, "--sql", query).stderr
+    assert "Name one of them (--as): 'events', 'users'" in run("explain", folder, "--sql", query).stderr
     assert "id skipped 3 files" in run("explain", folder, "--sql", query, "--as", "events").stdout
     assert "id skipped 1 file\n" in run("explain", folder, "--sql", query, "--as", "users").stdout
 
@@ -151,7 +151,7 @@ def test_a_query_of_several_tables_says_which_one_this_is(folder):
         (["show", "{}", "--columns", "idd"], "Unknown column 'idd'. Did you mean 'id'?"),
         (["show", "{}", "--storage-option", "secret"], "'secret' is not KEY=VALUE"),
         (["show", "{}@7"], "plain Parquet has no versions"),
-        (["explain", "{}"], "either a condition (where) or a query (sql)"),
+        (["explain", "{}"], "either a condition (--where) or a query (--sql)"),
         (["explain", "{}", "--where", "idd = 3"], "Unknown column 'idd'. Did you mean 'id'?"),
         (["explain", "{}", "--where", "id = "], "can't be read"),
         (["explain", "{}", "--where", "id = 3", "--dialect", "duckdbb"], "Did you mean 'duckdb'?"),
@@ -227,10 +227,10 @@ def test_advise_without_a_query_of_the_table_prints_what_it_read_and_fails(folde
         (["--queries", "{}/queries.sql", "--view", "recent={}/latin.sql"], "is not text in UTF-8"),
         (["--queries", "{}/queries.sql", "--report", "{}/queries.sql"], "let it end in .html"),
         (["--queries", "{}/queries.sql", "--report", "{}/no/advice.html"], "a folder that doesn't exist"),
-        (["--queries", "{}/queries.sql", "--cap", "2"], "The limit 2.0 is no share"),
-        (["--queries", "{}/queries.sql", "--half-life", "0"], "half-life of 0.0 days"),
-        (["--queries", "{}/queries.sql", "--scan-price", "nan"], "scan_price=nan is not a number"),
-        (["--queries", "{}/queries.sql", "--sample-rows", "0"], "sample_rows=0"),
+        (["--queries", "{}/queries.sql", "--cap", "2"], "--cap 2.0 is no share: give a number above 0 and up to 1."),
+        (["--queries", "{}/queries.sql", "--half-life", "0"], "--half-life 0.0 is no half-life. Give days above 0."),
+        (["--queries", "{}/queries.sql", "--scan-price", "nan"], "--scan-price nan is not a number"),
+        (["--queries", "{}/queries.sql", "--sample-rows", "0"], "--sample-rows 0 is not a positive number"),
         (["--queries", "{}/queries.sql", "--target-file-size", "3"], "'3' is not a size"),
     ],
 )
@@ -250,7 +250,7 @@ def test_mistakes_with_advise_are_explained_in_a_line(folder, logs, arguments, m
     ("arguments", "message"),
     [
         (["--layout", "tree"], "give their logs with --queries"),
-        (["--layout", "auto", "--queries", "{}/queries.sql", "--by", "id"], "leave out by"),
+        (["--layout", "auto", "--queries", "{}/queries.sql", "--by", "id"], "leave out --by id."),
         (["--queries", "{}/queries.sql"], "say --layout auto or --layout tree to learn one"),
         (["--by", "nowhere", "--queries", "{}/queries.sql"], "nowhere"),
         (["--by", "id", "--name", "orders"], "--name tells how to read --queries"),

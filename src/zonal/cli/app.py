@@ -2,9 +2,11 @@
 
 import io
 import sys
+from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 import typer
+from rich.markup import escape
 
 from zonal import __version__
 from zonal.cli.advise import advise
@@ -13,17 +15,19 @@ from zonal.cli.cluster import cluster
 from zonal.cli.demo import demo
 from zonal.cli.looking import explain, show
 from zonal.cli.options import say
+from zonal.cli.verb import AuditVerb, DemoVerb, Verb, Verbs
 from zonal.errors import ZonalError
 
 MISUSED = 64
 
 app = typer.Typer(
     name="zonal",
+    cls=Verbs,
+    rich_markup_mode="rich",
     help="Make lakehouse tables skippable: cluster Iceberg, Delta and Parquet data over many columns at once.",
     epilog="Exit codes: 0 done, 1 an error that the message explains, 2 an audit with an alert, 64 a command that "
     "can't be understood, 130 stopped.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -44,8 +48,38 @@ def zonal(
     """Make lakehouse tables skippable: cluster Iceberg, Delta and Parquet data over many columns at once."""
 
 
-for command in (demo, show, explain, advise, cluster, audit):
-    app.command()(command)
+_EXAMPLES: dict[Callable[..., None], tuple[type[Verb], tuple[str, ...]]] = {
+    demo: (DemoVerb, ("zonal demo --rows 100000 --files 30 --format delta --into build/demo",)),
+    show: (Verb, ("zonal show lake/events --columns ts,payload_id",)),
+    explain: (
+        Verb,
+        (
+            """zonal explain lake/events --where "payload_id = 1234 AND ts >= TIMESTAMP '2026-01-20'" --files""",
+            'zonal explain lake/events --sql "SELECT * FROM t WHERE id = 7" --dialect spark --output json',
+        ),
+    ),
+    advise: (Verb, ("zonal advise lake/events --queries logs/ --name events --report advice.html",)),
+    cluster: (
+        Verb,
+        (
+            "zonal cluster lake/events --by payload_id,ts --dry-run",
+            "zonal cluster lake/events --layout 'hilbert(ts, status)' --into delta:lake/by-status",
+            "zonal cluster iceberg:shop.orders --layout auto --queries logs/",
+        ),
+    ),
+    audit: (
+        AuditVerb,
+        (
+            "zonal audit lake/events --queries logs/ --since 7d --report audit.html",
+            "zonal audit --config zonal.toml",
+        ),
+    ),
+}
+"""The commands with what they are run as, and how they are used; `tests/test_cli.py` runs the examples' options."""
+
+for command, (kind, examples) in _EXAMPLES.items():
+    shown = [f"  {escape(example)}" for example in examples]
+    app.command(cls=kind, epilog="\n\n".join(["Example:" if len(shown) == 1 else "Examples:", *shown]))(command)
 
 
 def main() -> None:
@@ -54,7 +88,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that can't show a character shows another
     try:
-        app()
+        app(prog_name="zonal")  # also as `python -m zonal`, whose name no shell could complete
     except SystemExit as stop:
         # An alert and a misspelled option both end with 2 in here: only the first is raised by a command.
         if stop.code == ALERT and not isinstance(stop.__context__, typer.Exit):

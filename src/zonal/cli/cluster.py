@@ -22,12 +22,12 @@ from zonal.cli.options import (
     Storage,
     TableName,
     check_report,
+    done_already,
     history,
     is_given,
     names_in,
     pairs,
     printing,
-    stoppable,
     views_in,
     write_report,
 )
@@ -113,7 +113,7 @@ def cluster(
 ) -> None:
     """Rewrite a table on Spark so that queries skip most of its files, and commit the new files atomically."""
     from zonal.report.machine.json_form import to_json, without_cuts  # noqa: PLC0415
-    from zonal.report.terminal.cluster import print_clustering, print_plan  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.terminal.cluster import committed_text, print_clustering, print_plan
     from zonal.verbs.cluster import cluster as rewrite  # noqa: PLC0415
     from zonal.verbs.planning import plan_clustering  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
@@ -139,17 +139,18 @@ def cluster(
             to_json(without_cuts(plan) if hide_literals else plan)
         ) if output is OutputFormat.json else print_plan(Console(), plan)
         return
-    with history(database, none=no_database) as kept, stoppable(), rewrite_bar() as progress:
+    with history(database, none=no_database) as kept, rewrite_bar() as progress:
         done = rewrite(
             table, **options, into=into, master=master, remote=remote, conf=pairs("--conf", conf),
             picture=report is not None, hide_literals=hide_literals, verify=verify, database=kept,
             progress=progress,
         )  # fmt: skip
-    with printing():
-        typer.echo(
-            to_json(without_cuts(done) if hide_literals else done)
-        ) if output is OutputFormat.json else print_clustering(Console(), done)
-    if report is not None:  # a page that can't be written must not hide what was committed
-        from zonal.report.page.results import clustering_page  # noqa: PLC0415
+    with done_already(committed_text(done)):
+        with printing():
+            typer.echo(
+                to_json(without_cuts(done) if hide_literals else done)
+            ) if output is OutputFormat.json else print_clustering(Console(), done)
+        if report is not None:  # a page that can't be written must not hide what was committed
+            from zonal.report.page.results import clustering_page  # noqa: PLC0415
 
-        write_report(report, clustering_page(done))
+            write_report(report, clustering_page(done))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from zonal.errors import ZonalError, quoted
 
@@ -31,7 +32,9 @@ TableName = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="A path, parquet:PATH, delta:PATH[@VERSION], iceberg:NAMESPACE.TABLE[@SNAPSHOT], or ….metadata.json.",
+        help=escape(
+            "A path, parquet:PATH, delta:PATH[@VERSION], iceberg:NAMESPACE.TABLE[@SNAPSHOT], or ….metadata.json."
+        ),
         show_default=False,
     ),
 ]  # fmt: skip
@@ -87,11 +90,12 @@ LOGS = "A log of queries (.sql, .jsonl, .csv, .parquet, Spark event log) or a fo
 
 
 STOPPED = 130
+NOTHING_CHANGED = "Nothing was changed."
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
-    """Let SIGTERM end work as cleanly as Ctrl-C, and say what of it stays."""
+def stoppable(stays: str = NOTHING_CHANGED) -> Iterator[None]:
+    """Let SIGTERM end work as cleanly as Ctrl-C, and say what of it stays: `stays`, unless the interrupt tells."""
 
     def stop(*_: object) -> None:
         logging.disable()  # py4j logs the broken call with its traceback
@@ -101,12 +105,21 @@ def stoppable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        say(f"Stopped. {str(interrupt) or 'Nothing was changed.'}", "bold red")
+        say(f"Stopped. {str(interrupt) or stays}", "bold red")
         raise typer.Exit(STOPPED) from None
     finally:
         logging.disable(logging.NOTSET)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def done_already(what: str) -> Iterator[None]:
+    """Let an interrupt say what was done before it; the rest is only told."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(what) from None
 
 
 def is_given(context: typer.Context, name: str) -> bool:

@@ -54,6 +54,16 @@ def table_text(done: Clustering) -> str:
     return f"{done.table} ({done.format}{version}{commits})"
 
 
+def committed_text(done: Clustering) -> str:
+    """Say in a sentence what a run has committed."""
+    if not done.added_files:
+        return "Nothing was changed."
+    versions = f" as version {', '.join(map(str, done.versions))}" if done.versions else ""
+    return (
+        f"The rewrite was done before: {plural(done.added_files, 'new file')} of {done.table} are committed{versions}."
+    )
+
+
 def clustering_facts(done: Clustering, *, lookups: bool = True) -> Iterator[Fact]:
     """Say what a rewrite did, and what was predicted; without `lookups` where those stand in a table of their own."""
     if done.layout:
