@@ -51,7 +51,7 @@ from pyiceberg.types import (
 )
 
 from support.iceberg_tables import Handmade, catalog_in, properties_in
-from zonal.errors import TableError
+from zonal.errors import TableError, naming_flags
 from zonal.layouts.layout import Layout
 from zonal.snapshot import UNKNOWN
 from zonal.tables.iceberg.table import IcebergTable
@@ -798,6 +798,41 @@ def test_embedded_and_configured_catalogs(home, monkeypatch):
         IcebergTable.from_catalog("dc.events", catalog="prod")
     with pytest.raises(TableError, match="'events'"):
         IcebergTable.from_catalog("events", catalog="prod")
+
+
+def test_the_only_catalog_is_the_default_and_several_are_named(home, monkeypatch):
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    for name in ("prod", "other"):
+        catalog = SqlCatalog(name, uri=f"sqlite:///{home}/{name}.db", warehouse=f"file://{home}/{name}")
+        catalog.create_namespace("db")
+        catalog.create_table("db.events", LONG)
+    (home / ".pyiceberg.yaml").write_text(f"catalog:\n  prod:\n    uri: sqlite:///{home}/prod.db\n")
+    assert IcebergTable.from_catalog("db.events").snapshot().location.endswith("prod/db/events")
+    own = {"uri": f"sqlite:///{home}/none.db"}
+    with pytest.raises(TableError, match=r"The catalog 'default' has no database file .*none\.db"):
+        IcebergTable.from_catalog("db.events", catalog_properties=own)
+    monkeypatch.setenv("PYICEBERG_CATALOG__OTHER__URI", f"sqlite:///{home}/other.db")
+    with pytest.raises(TableError, match=r"Several Iceberg catalogs are configured: 'prod', 'other'\. Name one: cat"):
+        IcebergTable.from_catalog("db.events")
+    with naming_flags(), pytest.raises(TableError, match="Name one: --catalog prod"):
+        IcebergTable.from_catalog("db.events")
+    assert IcebergTable.from_catalog("db.events", catalog="other").snapshot().location.endswith("other/db/events")
+    monkeypatch.setenv("PYICEBERG_DEFAULT_CATALOG", "other")
+    assert IcebergTable.from_catalog("db.events").snapshot().location.endswith("other/db/events")
+
+
+def test_the_embedded_catalog_has_a_name_beside_others(home, monkeypatch):
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    with pytest.raises(TableError, match="Unknown catalog 'zonal'"):
+        IcebergTable.from_catalog("db.events", catalog="zonal")
+    (home / ".zonal").mkdir()
+    catalog = SqlCatalog("zonal", uri=f"sqlite:///{home}/.zonal/catalog.db", warehouse=f"file://{home}/own")
+    catalog.create_namespace("db")
+    catalog.create_table("db.events", LONG)
+    monkeypatch.setenv("PYICEBERG_CATALOG__PROD__URI", f"sqlite:///{home}/prod.db")
+    assert IcebergTable.from_catalog("db.events", catalog="zonal").snapshot().location.endswith("own/db/events")
 
 
 def test_errors_of_catalogs_show_no_password(monkeypatch):

@@ -16,7 +16,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot as PyIcebergSnapshot
 from pyiceberg.utils.config import Config
 
-from zonal.errors import TableError, quoted, suggestion
+from zonal.errors import TableError, option, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Rewrite, Scan, Writing
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
@@ -248,11 +248,14 @@ def _refuse_host(location: str) -> None:
 
 
 def find_catalog(name: str | None, properties: Mapping[str, str], *, create: bool = False) -> Catalog:
-    """Open a catalog of PyIceberg's configuration, or the one in `~/.zonal`; `create` makes SQLite files that lack."""
+    """Open a catalog of PyIceberg's configuration, or the one in `~/.zonal`; `create` makes SQLite files that lack.
+
+    Without a name it is PyIceberg's default, else the only one that is configured.
+    """
     try:
         config = Config()  # read now: PyIceberg's own copy is from when it was imported
-        name = name or (config.get_default_catalog_name() if properties or not _embedded(config) else None)
-        if name is None:
+        name = name or _default(config, properties)
+        if name is None or (name == EMBEDDED_CATALOG and _is_embedded(config, properties)):
             return _embedded_catalog(create=create)
         configured = {**(config.get_catalog_config(name) or {}), **properties}
         if not configured:
@@ -267,17 +270,35 @@ def find_catalog(name: str | None, properties: Mapping[str, str], *, create: boo
         raise TableError(f"Can't open the catalog {quoted(name or 'default')}: {what_of(error)}") from error
 
 
-def _embedded(config: Config) -> bool:
-    return config.get_catalog_config(config.get_default_catalog_name()) is None
+def _default(config: Config, properties: Mapping[str, str]) -> str | None:
+    """Return the catalog that is meant where none is named; None for the one in `~/.zonal`."""
+    named = config.get_default_catalog_name()
+    # Properties with an address are a catalog of their own: another one's credentials must not go there.
+    if "uri" in properties or config.get_catalog_config(named) is not None:
+        return named
+    known = config.get_known_catalogs()
+    if len(known) > 1:
+        shown = ", ".join(map(quoted, known[:8])) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
+        raise TableError(f"Several Iceberg catalogs are configured: {shown}. Name one: {option('catalog', known[0])}.")
+    return known[0] if known else named if properties else None
+
+
+def _is_embedded(config: Config, properties: Mapping[str, str]) -> bool:
+    """Tell whether the name of the catalog in `~/.zonal` means that one: it is there, and no other is called so."""
+    return not properties and config.get_catalog_config(EMBEDDED_CATALOG) is None and _embedded_file().exists()
+
+
+def _embedded_file() -> Path:
+    return Path.home() / ".zonal" / "catalog.db"
 
 
 def _embedded_catalog(*, create: bool) -> Catalog:
-    home = Path.home() / ".zonal"
+    file = _embedded_file()
     if create:
-        home.mkdir(exist_ok=True)
-    elif not (home / "catalog.db").exists():
+        file.parent.mkdir(exist_ok=True)
+    elif not file.exists():
         raise TableError("No Iceberg catalog is configured. " + _HOW_TO_CONFIGURE.format(name="DEFAULT"))
-    properties = {"uri": f"sqlite:///{home / 'catalog.db'}", "warehouse": str(home / "warehouse")}
+    properties = {"uri": f"sqlite:///{file}", "warehouse": str(file.parent / "warehouse")}
     return _open_catalog(EMBEDDED_CATALOG, properties, create=create)
 
 
