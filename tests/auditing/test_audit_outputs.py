@@ -363,7 +363,10 @@ def test_the_trend_shows_audits_and_rewrites_in_the_order_of_time():
     assert [re.search(r"audit|cluster", row)[0] for row in rows] == ["audit", "cluster", "audit"]
     assert [row.split("│")[1].strip() for row in rows] == ["2026-11-16 12:00", "2026-11-17 12:00", "2026-11-18 12:00"]
     cells = [cell.strip() for cell in rows[1].split("│")]
-    assert cells[2:7] == ["cluster, 1,200 → 3 files, zorder(ts, id)", "13", "", "31.0% → 2.4%", "2.1%"]
+    assert cells[2:7] == ["cluster, 1,200 → 3 files", "13", "", "31.0% → 2.4%", "2.1%"]
+    assert "layout: zorder(ts, id)" in text.splitlines()
+    again = trend_of(audits, [RUN, replace(RUN, layout="hilbert(ts, id)")])
+    assert re.findall(r"layout since .*: (.*)", again) == ["zorder(ts, id)", "hilbert(ts, id)"]
     cells = [cell.strip() for cell in rows[0].split("│")]
     assert cells[2:7] == ["audit, 7 queries", "12", "40.0%", "20.0%", "5.0%"]
 

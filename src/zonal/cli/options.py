@@ -215,7 +215,8 @@ def warn(message: str) -> None:
 
 def say(message: str, style: str) -> None:
     """Print a message beside the output; what it quotes moves no cursor."""
-    from zonal.report.terminal.text import printable  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.terminal.text import paragraph  # noqa: PLC0415 - `zonal --help` stays fast
 
-    text = "\n".join(map(printable, message.splitlines()))
-    Console(stderr=True).print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    console = Console(stderr=True)
+    text = "\n".join(paragraph(console, line) for line in message.splitlines())
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)

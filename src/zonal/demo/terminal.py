@@ -14,7 +14,7 @@ from zonal.demo.story import LOG, DemoRequest, history_url, tell
 from zonal.demo.telemetry import CONDITIONS
 from zonal.demo.text import print_chapter
 from zonal.demo.writers import CATALOG, IDENTIFIER, catalog_uri
-from zonal.report.terminal.text import print_line
+from zonal.report.terminal.text import print_line, print_whole
 from zonal.verbs.rewriting import Runner
 
 
@@ -40,11 +40,11 @@ def run(console: Console, request: DemoRequest, *, runner: Runner | None = None)
         print_line(console, "The tables, their log and their history are kept. Go on with:")
         for outcome in outcomes:
             for command in _commands(request, request.into, outcome):
-                print_line(console, f"  {command}")
+                print_whole(console, f"  {command}")
         console.print()
     print_line(console, "The audit as a page, with its trend, the commits, and the files before and after:", "bold")
     for outcome in outcomes:
-        print_line(console, f"  {outcome.page}")
+        print_whole(console, f"  {outcome.page}")
     return outcomes
 
 

@@ -13,7 +13,7 @@ from zonal.report.page.audit import verdict_box
 from zonal.report.page.frame import Html, Row, described, element, joined, listed, name, page, section, table, text
 from zonal.report.sparkline import sparkline
 from zonal.report.terminal.audit import audit_facts, audit_notes, known_share, print_audit
-from zonal.report.terminal.text import printable
+from zonal.report.terminal.text import print_line, printable
 from zonal.report.wording import clipped, plural, share_text
 
 _LONG = 600
@@ -60,7 +60,7 @@ def print_audits(console: Console, found: Overview) -> None:
 
 def print_overview(console: Console, found: Overview) -> None:
     """Print a line a table."""
-    console.print(Text(found.sentence, style="bold"), soft_wrap=True)
+    print_line(console, found.sentence, style="bold")
     lines = Table()
     lines.add_column("table", overflow="fold")
     for heading in ("ratio", "bytes read", "anew"):

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from zonal.advising.advice import Advice
 from zonal.report.command import Given, cluster_command
-from zonal.report.terminal.text import print_line, print_list, printable
+from zonal.report.terminal.text import print_fact, print_line, print_list, print_whole, printable
 from zonal.report.wording import (
     Fact,
     asked_text,
@@ -28,6 +28,7 @@ from zonal.report.wording import (
     what_text,
     workload_facts,
 )
+from zonal.report.wrapping import fit
 
 _MOST_COLUMNS = 10
 
@@ -38,11 +39,11 @@ def print_advice(console: Console, advice: Advice, given: Given | None = None) -
     command = cluster_command(advice, given or Given(advice.table))
     if command is not None:
         console.print()
-        print_line(console, f"  {command}", style="green")
+        print_whole(console, f"  {command}", style="green")
     console.print()
     _print_facts(console, [*table_facts(advice), *change_facts(advice)])
     if advice.candidates:
-        console.print(_candidates(advice))
+        console.print(fit(console, _candidates(advice)))
         _print_notes(console, advice)
     _print_regressions(console, advice)
     print_list(console, "Bloom filters would help, too:", [_bloom(advice, n) for n in range(len(advice.blooms))])
@@ -53,7 +54,7 @@ def print_advice(console: Console, advice: Advice, given: Given | None = None) -
 
 def _candidates(advice: Advice) -> Table:
     table = Table()
-    table.add_column("what", overflow="fold", min_width=20)
+    table.add_column("what", overflow="fold")
     for heading in ("reads", "9 of 10 times", "files", "cost", "paid back"):
         table.add_column(heading, justify="right")
     for each in shown_candidates(advice):
@@ -61,7 +62,7 @@ def _candidates(advice: Advice) -> Table:
         table.add_row(
             Text(("→ " if is_best else "") + printable(what_text(each, 120))),
             share_text(each.reads.bytes) + ("*" if each.extrapolated else ""),
-            interval_text(each.reads),
+            interval_text(each.reads).replace(" to ", "\N{EN DASH}"),  # one word: a column may be narrow
             f"{each.files:,}",
             cost_text(each.cost),
             payback_text(each.cost),
@@ -116,4 +117,4 @@ def _print_workload(console: Console, advice: Advice) -> None:
 
 def _print_facts(console: Console, facts: Iterable[Fact]) -> None:
     for label, value in facts:
-        console.print(Text(f"{label:<14}", style="bold") + Text(printable(value)), soft_wrap=True)
+        print_fact(console, label, value)

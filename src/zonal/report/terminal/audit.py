@@ -9,8 +9,9 @@ from rich.text import Text
 
 from zonal.auditing.audit import Audit, Before, ColumnAudit, CommitAudit
 from zonal.report.sparkline import sparkline
-from zonal.report.terminal.text import layout_text, print_line, print_list, printable
+from zonal.report.terminal.text import layout_text, print_fact, print_line, print_list, print_whole, printable
 from zonal.report.wording import Fact, clipped, plural, share_text
+from zonal.report.wrapping import fit
 from zonal.values.sizes import size_text
 
 _MOST_QUERIES, _MOST_COMMITS, _MOST_COLUMNS, _MOST_UNREAD = 10, 8, 10, 3
@@ -37,17 +38,17 @@ def print_audit(console: Console, found: Audit) -> None:
         print_line(console, line, style="bold red" if found.alerts else "bold green")
     console.print()
     for label, value in audit_facts(found):
-        console.print(Text(f"{label:<16}", style="bold") + Text(printable(value)), soft_wrap=True)
+        print_fact(console, label, value, 16)
     if found.columns:
         console.print(_columns(found.columns))
     if found.alerts:
-        print_line(console, remedy(found))
+        print_whole(console, remedy(found))
     if found.commits:
-        console.print(_commits(found.commits))
+        console.print(fit(console, _commits(found.commits)))
         print_list(console, "Commits:", [clipped(each.sentence, 600) for each in found.commits[:_MOST_COMMITS]])
         if len(found.commits) > _MOST_COMMITS:
             console.print(f"· and {plural(len(found.commits) - _MOST_COMMITS, 'other commit')}")
-    console.print(_queries(found))
+    console.print(fit(console, _queries(found)))
     if len(found.asked) > _MOST_QUERIES:
         console.print(f"· and {plural(len(found.asked) - _MOST_QUERIES, 'other query', 'other queries')}")
     print_list(console, "Read for nothing most:", [*worst_partitions(found), *worst_files(found)])

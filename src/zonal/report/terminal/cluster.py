@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.text import Text
 
 from zonal.plan.rewrite import Property
-from zonal.report.terminal.text import layout_text, printable
+from zonal.report.terminal.text import layout_text, print_fact
 from zonal.report.wording import Fact, plural, share_text
 from zonal.values.sizes import size_text
 from zonal.verbs.cluster import Clustering
@@ -36,7 +35,7 @@ def print_plan(console: Console, plan: ClusteringPlan) -> None:
 
 
 def _line(console: Console, label: str, text: str) -> None:
-    console.print(Text(f"{label:<14}", style="bold") + Text(printable(text)), soft_wrap=True)
+    print_fact(console, label, text)
 
 
 # --- Facts -----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from rich.text import Text
 from zonal.layouts.layout import short_text
 from zonal.predicates.wording import EVERYTHING
 from zonal.report.wording import plural
+from zonal.report.wrapping import wrapped
 from zonal.values.sizes import size_text
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth, TableHealth
@@ -17,11 +18,11 @@ from zonal.verbs.show import ColumnHealth, TableHealth
 def print_health(console: Console, health: TableHealth) -> None:
     """Print what `show` found."""
     for label, value in health_facts(health):
-        console.print(Text(f"{label:<12}", style="bold") + Text(printable(value)), soft_wrap=True)
+        print_fact(console, label, value, 12)
     if health.columns:
         console.print(_column_table(health))
         for column in sorted(health.columns, key=lambda column: column.depth.lookup_files):
-            console.print(Text(printable(f"· {column.verdict}{_by_depth(column)}")), soft_wrap=True)
+            print_line(console, f"· {column.verdict}{_by_depth(column)}")
     if health.columns_left_out:
         console.print(f"{health.columns_left_out} more columns have bounds: name them with --columns.")
     print_list(console, "Not to be rewritten:", health.blockers)
@@ -94,9 +95,7 @@ def print_explanation(console: Console, found: Explanation, *, files: bool = Fal
         table.add_row(level.name, f"{level.kept:,}", f"{level.total:,}", *sizes)
     console.print(table)
     for name, count in sorted(found.skipped_by.items(), key=lambda item: -item[1]):
-        console.print(
-            Text(printable(f"· {name} skipped {count:,} {'file' if count == 1 else 'files'}")), soft_wrap=True
-        )
+        print_line(console, f"· {name} skipped {count:,} {'file' if count == 1 else 'files'}")
     print_list(console, "No statistics help with:", found.unknown)
     print_list(console, "Notes:", found.notes)
     if files:
@@ -106,8 +105,26 @@ def print_explanation(console: Console, found: Explanation, *, files: bool = Fal
 
 
 def print_line(console: Console, text: str, style: str = "") -> None:
-    """Print a text as it is, never as markup."""
+    """Print a paragraph as it is, never as markup; on a terminal, lines end between words."""
+    start = len(text) - len(text.lstrip(" ·"))
+    console.print(Text(paragraph(console, text, start), style=style), soft_wrap=True)
+
+
+def print_whole(console: Console, text: str, style: str = "") -> None:
+    """Print a line that is to be copied, such as a command or a path: it is never cut."""
     console.print(Text(printable(text), style=style), soft_wrap=True)
+
+
+def print_fact(console: Console, label: str, value: str, width: int = 14) -> None:
+    """Print a paragraph behind its label."""
+    text = paragraph(console, f"{'':<{width}}{value}", width)
+    console.print(Text(f"{label:<{width}}", style="bold") + Text(text[width:]), soft_wrap=True)
+
+
+def paragraph(console: Console, text: str, hang: int = 0) -> str:
+    """Return a text for a console; what isn't a terminal, and perhaps a program, gets one line."""
+    shown = printable(text)
+    return "\n".join(wrapped(shown, console.width, hang=hang)) if console.is_terminal else shown
 
 
 def print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
@@ -116,7 +133,7 @@ def print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
     if lines:
         console.print(Text(heading, style="bold"))
         for line in lines[:20]:
-            console.print(Text(printable(f"· {line}")), soft_wrap=True)
+            print_line(console, f"· {line}")
         if len(lines) > 20:
             console.print(f"· and {len(lines) - 20} more")
 

@@ -9,8 +9,9 @@ from rich.text import Text
 
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.report.sparkline import sparkline
-from zonal.report.terminal.text import layout_text, printable
+from zonal.report.terminal.text import layout_text, print_line, printable
 from zonal.report.wording import clipped, plural, share_text
+from zonal.report.wrapping import fit
 
 MOST_LINES = 30
 """Of audits and rewrites together, the last ones."""
@@ -33,18 +34,13 @@ def print_trend(
         console.print("No audit and no rewrite of this table is in the database yet.")
         return
     if audits:
-        console.print(Text(_course(audits, limit_ratio)), soft_wrap=True)
+        print_line(console, _course(audits, limit_ratio))
     lines = sorted([*map(_audit_line, audits), *map(_run_line, runs)], key=lambda line: line[0])
     if len(lines) > MOST_LINES:
         console.print(f"The last {MOST_LINES} of {len(lines)}:")
-    console.print(_table(lines[-MOST_LINES:]))
-    console.print(Text("ratio: files read, of those in partitions that might match"), soft_wrap=True)
-    console.print(
-        Text("predicted: bytes read of the table, freshly clustered; of a rewrite, as it was expected to become"),
-        soft_wrap=True,
-    )
-    for line in _remarks(audits):
-        console.print(Text(printable(line)), soft_wrap=True)
+    console.print(fit(console, _table(lines[-MOST_LINES:]), 1))
+    for line in (*_legend(), *_layouts(runs), *_remarks(audits)):
+        print_line(console, line)
 
 
 def _course(audits: Sequence[AuditRecord], limit: float | None) -> str:
@@ -61,7 +57,7 @@ def _course(audits: Sequence[AuditRecord], limit: float | None) -> str:
 def _table(lines: Sequence[TrendLine]) -> Table:
     table = Table()
     table.add_column("UTC", no_wrap=True)
-    table.add_column("what", overflow="fold", min_width=20)
+    table.add_column("what", overflow="fold")
     longest = max((len(cells[2]) for _, cells in lines), default=0)
     table.add_column("version", justify="right", overflow="fold", min_width=min(longest, 10))  # Iceberg's: 19 digits
     for heading in ("ratio", "bytes read", "predicted"):
@@ -82,11 +78,27 @@ def _run_line(record: RunRecord) -> TrendLine:
     """Say what a rewrite did; what its queries read before stands beside what they read after it."""
     files = f"{record.removed_files:,} → {plural(record.added_files, 'file')}"
     expected = "" if record.predicted_files is None else f" ({record.predicted_files:,} predicted)"
-    what = f"cluster, {files}{expected}, {clipped(layout_text(record.layout), 80)}"
+    what = f"cluster, {files}{expected}"
     after = _share(record.share_after)
     read = after if record.share_before is None else f"{share_text(record.share_before)} → {after}"
     cells = ("", read, _share(record.share_predicted))
     return record.finished, (_time(record.finished), what, _whole(record.version), *cells)
+
+
+def _legend() -> Iterator[str]:
+    yield "ratio: files read, of those in partitions that might match"
+    yield "predicted: bytes read of the table, freshly clustered; of a rewrite, as it was expected to become"
+
+
+def _layouts(runs: Sequence[RunRecord]) -> Iterator[str]:
+    """Say which layouts the last rewrites made, each from when on; they are too long for the table."""
+    found: list[tuple[datetime, str]] = []
+    for record in runs[-MOST_LINES:]:
+        if not found or found[-1][1] != record.layout:
+            found.append((record.finished, record.layout))
+    for when, layout in found:
+        since = f" since {_time(when)}" if len(found) > 1 else ""
+        yield f"layout{since}: {clipped(layout_text(layout))}"
 
 
 def _remarks(audits: Sequence[AuditRecord]) -> Iterator[str]:

@@ -1,0 +1,88 @@
+"""What is printed on a terminal: lines end between words, layouts stay whole, and what is to be copied isn't cut."""
+
+import io
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from test_advise_report import advice
+from test_audit_outputs import RECORD, RUN
+from test_notebook import audit, clustering, health
+
+from zonal.report.terminal.advise import print_advice
+from zonal.report.terminal.audit import print_audit
+from zonal.report.terminal.cluster import print_clustering
+from zonal.report.terminal.text import print_health, print_line, print_list
+from zonal.report.terminal.trend import print_trend
+from zonal.report.wrapping import fit, wrapped
+
+
+def printed(write, *, width=80, terminal=True):
+    out = io.StringIO()
+    write(Console(file=out, width=width, force_terminal=terminal, no_color=True, highlight=False))
+    return re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+
+
+@given(st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=30)), st.integers(20, 90))
+def test_wrapping_keeps_all_words_in_their_order(words, width):
+    lines = wrapped(" ".join(words), width, hang=3)
+    assert " ".join(" ".join(lines).split()) == " ".join(words)
+    for line in lines:
+        assert cell_len(line) <= width or " " not in line.strip(), "only a word that is too long goes beyond"
+
+
+def test_a_layout_that_fits_a_line_is_in_one():
+    for layout in ("zorder(ts, payload_id)", "tree(ts, mission_id, payload_id, file_size=100KB; 44 leaves)"):
+        for before in range(1, 80):
+            lines = wrapped(f"{'x' * before} {layout}, which is no less.", 80)
+            assert any(layout in line for line in lines)
+
+
+def test_a_path_stays_behind_its_bullet_and_spaces_stay():
+    path = "/lake/" + "x" * 100
+    assert wrapped(f"· {path} is read", 80, hang=2) == [f"· {path}", "  is read"]
+    assert wrapped("ratio  ▃█▃  12.0%", 80) == ["ratio  ▃█▃  12.0%"]
+
+
+RESULTS = {
+    "advice": lambda console: print_advice(console, advice()),
+    "an audit": lambda console: print_audit(console, audit("payload_id")),
+    "a rewrite": lambda console: print_clustering(console, clustering("payload_id")),
+    "health": lambda console: print_health(console, health("payload_id")),
+    "a trend": lambda console: print_trend(console, "events", [RECORD] * 2, [RUN] * 2, 0.3),
+}
+
+
+@pytest.mark.parametrize("write", RESULTS.values(), ids=RESULTS)
+def test_results_fit_a_terminal_of_80_columns(write):
+    text = printed(write)
+    commands = [line for line in text.splitlines() if "zonal cluster" in line or "zonal advise" in line]
+    for line in text.splitlines():
+        assert cell_len(line) <= 80 or line in commands, line
+    for layout in set(re.findall(r"(?:zorder|hilbert|linear)\([^)]*\)", printed(write, width=400))):
+        if len(layout) <= 28:
+            assert layout in text, f"{layout} is broken"
+
+
+def test_what_is_no_terminal_gets_whole_lines():
+    long = "word " * 60
+    for write in (lambda console: print_line(console, long), lambda console: print_list(console, "Notes:", [long])):
+        assert long.strip() in printed(write, terminal=False)
+        assert long.strip() not in printed(write)
+
+
+def test_no_column_of_the_trend_is_cut_off():
+    assert "predicted" in printed(RESULTS["a trend"]).splitlines()[3]
+
+
+def test_names_take_room_from_other_columns_and_these_keep_their_words():
+    table = Table("what", "share")
+    table.add_row(Text("zorder(ts, payload_id)"), "from one to another")
+    text = printed(lambda console: console.print(fit(console, table)), width=40)
+    assert "zorder(ts, payload_id)" in text
+    assert {"from", "one", "to", "another"} <= set(re.findall(r"\w+", text))
