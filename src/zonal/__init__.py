@@ -8,12 +8,12 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 
 if TYPE_CHECKING:
-    from zonal.spark.frame import clustered
     from zonal.tables.registry import open_table
     from zonal.verbs.advise import advise
     from zonal.verbs.audit import audit, audit_versions
     from zonal.verbs.cluster import cluster
     from zonal.verbs.explain import explain, prune
+    from zonal.verbs.framing import clustered
     from zonal.verbs.read import read
     from zonal.verbs.show import show
     from zonal.workload.logs import Logs
@@ -47,7 +47,7 @@ _LATER = {
     "audit": "zonal.verbs.audit",
     "audit_versions": "zonal.verbs.audit",
     "cluster": "zonal.verbs.cluster",
-    "clustered": "zonal.spark.frame",
+    "clustered": "zonal.verbs.framing",
     "explain": "zonal.verbs.explain",
     "prune": "zonal.verbs.explain",
     "read": "zonal.verbs.read",
@@ -65,3 +65,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - what the module holds
     value = getattr(import_module(_LATER[name]), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

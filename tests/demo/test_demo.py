@@ -440,7 +440,7 @@ def test_options_say_what_to_demonstrate(monkeypatch, options, request_):
 
 
 def test_a_missing_spark_is_said_before_anything_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr("zonal.spark.session.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(ZonalError, match=r"pip install 'zonal\[spark\]'"):
         text_of(DemoRequest(2_000, 4, into=tmp_path / "kept"), None)
     assert list(tmp_path.iterdir()) == []

@@ -115,7 +115,6 @@ def cluster(
     from zonal.report.machine.json_form import to_json, without_cuts  # noqa: PLC0415
     from zonal.report.terminal.cluster import committed_text, print_clustering, print_plan
     from zonal.verbs.cluster import cluster as rewrite  # noqa: PLC0415
-    from zonal.verbs.planning import plan_clustering  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
 
     check_report(report)
@@ -130,11 +129,9 @@ def cluster(
         "storage_options": pairs("--storage-option", storage_option),
     }  # fmt: skip
     if dry_run:
-        if into is not None:
-            raise ZonalError("--dry-run tells what a rewrite in place would do: leave out --into.")
         if report is not None:
             raise ZonalError("--report draws the files that a rewrite made: leave it out, or --dry-run.")
-        plan = plan_clustering(table, **options)
+        plan = rewrite(table, **options, into=into, dry_run=True)
         typer.echo(
             to_json(without_cuts(plan) if hide_literals else plan)
         ) if output is OutputFormat.json else print_plan(Console(), plan)

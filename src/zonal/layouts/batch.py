@@ -26,7 +26,13 @@ SAMPLE_ROWS = 262_144
 
 @dataclass(frozen=True, eq=False)
 class Clustered(Generic[Arrow]):
-    """Rows in clustered order, and how they came there."""
+    """Rows in clustered order, and how they came there.
+
+    Example:
+        >>> rows = pa.table({"x": [3, 0, 2, 1]})
+        >>> zonal.cluster_batch(rows, layout="linear(x)", file_rows=2, detail=True).files.tolist()
+        [0, 2]
+    """
 
     data: Arrow
     layout: Layout
@@ -62,14 +68,21 @@ def cluster_batch(
 ) -> Arrow | Clustered[Arrow]:
     """Return the same rows in clustered order.
 
-    `layout` is a curve's name with the columns in `by`, or a whole layout as text or value. Rows of equal keys keep
-    their order, except where more of them than a file holds are told apart by the other columns. With `detail` the
-    keys, the ranks and the cuts come with the rows; files hold about `file_rows` rows, or as many as have the layout's
-    target size in memory.
+    Rows of equal keys keep their order, except where more of them than a file holds are told apart by the other
+    columns.
 
-    >>> rows = pa.table({"x": [3, 0, 2, 1], "y": [0, 1, 1, 0]})
-    >>> cluster_batch(rows, by=["x", "y"]).to_pydict()
-    {'x': [1, 0, 3, 2], 'y': [0, 1, 0, 1]}
+    Arguments:
+        data: a pyarrow table or record batch.
+        by: the columns, where `layout` is a curve's name.
+        layout: a curve's name, or a whole layout as text or value.
+        ranks: those of an earlier batch, so that keys can be compared with its keys.
+        file_rows: rows of a file; without, as many as have the layout's target size in memory.
+        detail: also return the keys, the ranks and the cuts.
+
+    Example:
+        >>> rows = pa.table({"x": [3, 0, 2, 1], "y": [0, 1, 1, 0]})
+        >>> zonal.cluster_batch(rows, by=["x", "y"]).to_pydict()
+        {'x': [1, 0, 3, 2], 'y': [0, 1, 0, 1]}
     """
     if not isinstance(data, pa.RecordBatch | pa.Table):
         raise ZonalError(f"cluster_batch takes a pyarrow RecordBatch or Table, not {type(data).__name__}.")

@@ -164,7 +164,13 @@ class ColumnRanks:
 
 
 class Ranks(Mapping[str, ColumnRanks]):
-    """The ranks of several columns, by name; `Ranks.from_json(ranks.to_json())` gives the same codes."""
+    """The ranks of several columns, by name; `Ranks.from_json(ranks.to_json())` gives the same codes.
+
+    Example:
+        >>> ranks = zonal.Ranks.fit(pa.table({"x": [3, 0, 2, 1]}), ["x"])
+        >>> ranks.codes(pa.table({"x": [0, 3]}), "x", bits=2).tolist()
+        [1, 3]
+    """
 
     def __init__(self, columns: Mapping[str, ColumnRanks]) -> None:
         self._columns = dict(columns)

@@ -56,7 +56,7 @@ def spark_session(
     A session of the caller is used as it is and left running. A new one runs on `master` (this machine, if nothing
     is said), or on the Spark Connect server at `remote`; it prints nothing, and is stopped at the end.
     """
-    _check_pyspark(remote)
+    check_pyspark(remote)
     options = {"master": master, "remote": remote, "conf": conf or None}
     asked = [option(name) for name, value in options.items() if value is not None]
     if session is not None and asked:
@@ -119,10 +119,14 @@ def is_local_master(master: str) -> bool:
     return re.match(r"local(\[|$)", master) is not None
 
 
-def _check_pyspark(remote: str | None) -> None:
-    if find_spec("pyspark") is None:
-        raise ZonalError("This needs Spark. Run: pip install 'zonal[spark]'")
-    import pyspark  # noqa: PLC0415
+def check_pyspark(remote: str | None = None) -> None:
+    """Refuse what needs Spark where pyspark isn't installed, or is too old."""
+    try:
+        import pyspark  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "pyspark":
+            raise
+        raise ZonalError("This needs Spark. Run: pip install 'zonal[spark]'") from None
 
     _check_version(pyspark.__version__, "pyspark")
     if remote is not None and find_spec("grpc") is None:

@@ -19,9 +19,19 @@ _VERSION = re.compile(r"(?P<name>.+)@(?P<version>[^@/\\]+)")
 def open_table(name: str, *, catalog: str | None = None, storage_options: Mapping[str, str] | None = None) -> Table:
     """Open a table for reading; what it is, is seen from what is there.
 
-    `PATH`, `parquet:PATH`, `delta:PATH[@VERSION]`, `iceberg:NAMESPACE.TABLE[@SNAPSHOT_OR_BRANCH]` in a PyIceberg
-    catalog, or an Iceberg `….metadata.json`. A path that belongs to a table of a format that isn't read so is refused;
-    with `parquet:` all Parquet files there are the table.
+    A path that belongs to a table of a format that isn't read so is refused; with `parquet:` all Parquet files there
+    are the table.
+
+    Arguments:
+        name: `PATH`, `parquet:PATH`, `delta:PATH[@VERSION]`, `iceberg:NAMESPACE.TABLE[@SNAPSHOT_OR_BRANCH]` in a
+            PyIceberg catalog, or an Iceberg `….metadata.json`.
+        catalog: of an Iceberg table; without, PyIceberg's default, or the only one that is configured.
+        storage_options: of the storage, or of the catalog.
+
+    Example:
+        >>> table = zonal.open_table("events")
+        >>> len(table.snapshot().files), table.snapshot().format
+        (4, 'parquet')
     """
     try:
         name.encode()

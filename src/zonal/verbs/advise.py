@@ -64,12 +64,36 @@ def advise(
 ) -> Advice:
     """Say which layout would let the queries read least, what that costs, and whether it is worth it.
 
-    `queries` are logs (files or folders) that know the table by its own name or one of `names`, or a workload, or
-    `Logs`, which say themselves how they are to be read. Prices
-    are dollars a TB scanned, a core-hour, and a GB stored for a month; `per_day` are scans of the table a day, by
-    default as many as the log has in its time. Layouts are chosen with one half of the queries and measured with the
-    other. Nothing is written and no Spark started; some row groups are read. The same arguments give the same advice.
-    `picture` draws the files with the heaviest queries, for a page or a notebook.
+    Layouts are chosen with one half of the queries and measured with the other. Nothing is written and no Spark
+    started; some row groups are read. The same arguments give the same advice.
+
+    Arguments:
+        table: a path or a name, as for `open_table`, or an open table.
+        queries: logs (files or folders), `Logs`, which say themselves how they are to be read, or a workload.
+        names: by which the logs know the table, besides its own.
+        dialect: of the logs' SQL; without, the one that reads most.
+        timezone: of the sessions that ran the queries.
+        views: the queries of views, by their names.
+        target_file_size: of the new files, in bytes or as in `128MB`.
+        half_life_days: days after which a query counts half.
+        cap: the most that one query may weigh of all, or None.
+        scan_price: dollars for a TB that queries read.
+        core_hour_price: dollars for a core-hour of the rewrite.
+        storage_price: dollars for a GB stored for a month.
+        keep_days: days for which replaced files are kept.
+        per_day: scans of the table in a day; without, as many as the log has in its time.
+        hide_literals: show no values that queries compare with.
+        sample_rows: how many rows to look at.
+        seed: of everything random.
+        picture: also draw the files with the heaviest queries, for a page or a notebook.
+        catalog: of an Iceberg table, as PyIceberg is configured for it.
+        storage_options: of the storage.
+        progress: hears the name of each step, and how much of how much is done.
+
+    Example:
+        >>> advice = zonal.advise("events", queries=["queries.sql"])
+        >>> advice.verdict, [each.column for each in advice.filtered]
+        ('leave', ['id', 'day'])
     """
     began = time.monotonic()
     _check(scan_price, core_hour_price, storage_price, keep_days, per_day, sample_rows)

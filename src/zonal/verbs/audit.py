@@ -62,12 +62,33 @@ def audit(
 ) -> Audit:
     """Replay the queries of logs on a table's statistics, and compare with what they could read.
 
-    `queries` and what tells how to read them are as for `advise`; `since` leaves out older entries, and of more than
-    `sample` different queries a seeded part stands for all. `at` asks an older version. An alert is due where the ratio
-    of files read to files in the matching partitions is above `alert_ratio`, or worse than the best of the last
-    `alert_window` audits in the `database` by more than `alert_worse` (0.5 is half as much again); the audit of the
-    newest version is added there. With `look`, some rows and footers are read, for what rows match, what row groups
-    skip and what a fresh layout would bring; without it, only metadata. Nothing of the table is changed.
+    An alert is due where the ratio of files read to files in the matching partitions is above `alert_ratio`, or worse
+    than the best of the last audits. Nothing of the table is changed.
+
+    Arguments:
+        table: a path or a name, as for `open_table`, or an open table.
+        queries: logs (files or folders), `Logs`, which say themselves how they are to be read, or a workload.
+        names, dialect, timezone, views, half_life_days, cap: how to read the logs, as for `advise`.
+        since: leaves out older entries of the logs.
+        sample: of more different queries than this, a seeded part stands for all.
+        at: an older version to audit.
+        alert_ratio: the ratio above which an alert is due, or None.
+        alert_worse: how much worse than the best of the last audits is an alert (0.5: half as much again), or None.
+        alert_window: how many audits are the last ones.
+        database: where audits are kept: a URL, an open `History`, or None for nowhere.
+        look: also read some rows and footers, for what rows match, what row groups skip, and a fresh layout.
+        sample_rows: how many rows to look at.
+        hide_literals: show no values that queries compare with.
+        seed: of everything random.
+        picture: also draw the files, and those from before the worst commit, for a page or a notebook.
+        catalog: of an Iceberg table, as PyIceberg is configured for it.
+        storage_options: of the storage.
+        progress: hears the name of each step, and how much of how much is done.
+
+    Example:
+        >>> audit = zonal.audit("events", queries=["queries.sql"])
+        >>> round(audit.ratio, 2), [alert.kind for alert in audit.alerts]
+        (0.62, ['ratio'])
     """
     limits = Limits(alert_ratio, alert_worse, alert_window)
     how = Auditing(sample, limits, look, sample_rows, hide_literals, seed, picture)
@@ -91,7 +112,23 @@ def audit_versions(
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Audit, ...]:
-    """Ask today's queries of the table's last versions, oldest first, from metadata alone."""
+    """Ask today's queries of the table's last versions, oldest first, from metadata alone.
+
+    Arguments:
+        table: a path or a name of a Delta or Iceberg table, as for `open_table`, or an open one.
+        queries: logs (files or folders), `Logs`, which say themselves how they are to be read, or a workload.
+        versions: how many versions to ask.
+        how: sample, limits and what is hidden.
+        timezone: of the sessions that ran the queries, where `queries` don't say.
+        catalog: of an Iceberg table, as PyIceberg is configured for it.
+        storage_options: of the storage.
+        progress: hears the name of each step, and how much of how much is done.
+
+    Example:
+        >>> past = zonal.audit_versions("orders", queries=["queries.sql"], versions=2)
+        >>> [(audit.version, audit.files) for audit in past]
+        [(2, 3), (3, 4)]
+    """
     source = table_of(table, catalog=catalog, storage_options=storage_options)
     if not isinstance(queries, Workload | Logs):
         queries = Logs(Logs.of(queries).paths, timezone=timezone)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from zonal.verbs.checking import Job, chosen_layout, refuse_columns, rewritable,
 from zonal.verbs.copying import plan_copy, run_copy
 from zonal.verbs.drawing import compared
 from zonal.verbs.learning import Learned, Predicted, Queries, learned_for
+from zonal.verbs.planning import ClusteringPlan, plan_clustering
 from zonal.verbs.recording import Database, opened, run_record
 from zonal.verbs.rewriting import Done, Rewriter, Runner, new_run
 
@@ -94,6 +95,7 @@ class Clustering(Shown):
     """Table properties that were set, so that readers use the key columns' statistics."""
 
 
+@overload
 def cluster(
     table: Table | str,
     *,
@@ -118,25 +120,104 @@ def cluster(
     keep_properties: bool = False,
     compression: str | None = None,
     verify: bool = False,
+    dry_run: Literal[False] = False,
     database: Database = None,
     progress: Progress | None = None,
-) -> Clustering:
+) -> Clustering: ...
+@overload
+def cluster(
+    table: Table | str,
+    *,
+    dry_run: Literal[True],
+    by: str | Sequence[str] | None = None,
+    layout: str | Layout | None = None,
+    target_file_size: int | str | None = None,
+    where: str | None = None,
+    full: bool = False,
+    into: str | None = None,
+    max_bytes: int | str | None = None,
+    commit_every: int | str | None = None,
+    queries: Queries | None = None,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    keep_properties: bool = False,
+    compression: str | None = None,
+) -> ClusteringPlan: ...
+def cluster(
+    table: Table | str,
+    *,
+    by: str | Sequence[str] | None = None,
+    layout: str | Layout | None = None,
+    target_file_size: int | str | None = None,
+    where: str | None = None,
+    full: bool = False,
+    into: str | None = None,
+    max_bytes: int | str | None = None,
+    commit_every: int | str | None = None,
+    queries: Queries | None = None,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    spark: "SparkSession | None" = None,
+    master: str | None = None,
+    remote: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    runner: Runner | None = None,
+    picture: bool = False,
+    hide_literals: bool = False,
+    keep_properties: bool = False,
+    compression: str | None = None,
+    verify: bool = False,
+    dry_run: bool = False,
+    database: Database = None,
+    progress: Progress | None = None,
+) -> Clustering | ClusteringPlan:
     """Rewrite the files that aren't in the layout yet, so that queries on its columns skip most of them.
 
-    `layout` is a curve's name with the columns in `by`, or a whole layout; without both it is the one recorded in the
-    table; or `tree` or `auto`, which are learned from `queries` (paths of logs, `Logs`, which say more of them, or a
-    workload). With any layout, `queries` tell what was predicted and what came out. Rows stay in their partition.
-    `where` restricts the rewrite to files that might match, `full` rewrites files in the layout, too, `into` leaves the
-    table as it is and writes a copy (`delta:…`, `parquet:…`, `iceberg:…`), `max_bytes` bounds the run, and
-    `commit_every` commits after about so many bytes; sizes are numbers of bytes or texts such as `64MB`. `runner` runs
-    the work elsewhere than on Spark. `picture` draws the files before and after, for a page or a notebook; with
-    `hide_literals` it doesn't show values that queries compare with. Where a Delta table's properties leave out a key
-    column, so that readers don't use its statistics, they are changed in the same commit, unless `keep_properties` is
-    given. `compression` is the codec of new files: zstd, snappy, gzip, lz4, brotli or none; without it a table keeps
-    its own, and a copy has zstd. Before every commit rows are counted; with `verify` a checksum of all rows, taken
-    where they are read and where they are written, is compared as well. The run is added to the history in `database`,
-    with what was predicted and what came out.
+    Rows stay in their partition. All new files appear in one commit, or in several with `commit_every`; a run that
+    fails leaves the table as it was. Before every commit rows are counted.
+
+    Arguments:
+        table: a path or a name, as for `open_table`, or an open table.
+        by: the columns; with a curve's name in `layout`, or for `zorder`.
+        layout: a curve's name, a whole layout such as `zorder(ts, id)`, or `tree` or `auto`, which are learned from
+            `queries`; without it and `by`, the one that the table records.
+        target_file_size: of the new files, in bytes or as in `128MB`.
+        where: rewrite only files that might hold a matching row.
+        full: rewrite files that are in the layout already, too.
+        into: write a copy to `delta:…`, `parquet:…` or `iceberg:…`, and leave the table as it is.
+        max_bytes: rewrite at most so much in this run.
+        commit_every: commit after about so much.
+        queries: paths of logs, `Logs`, or a workload: to learn from, and to tell what was predicted and came out.
+        catalog: of an Iceberg table, as PyIceberg is configured for it.
+        storage_options: of the storage.
+        spark: the session to run in; without, the one that runs, or a new one …
+        master, remote, conf: … on a Spark master, or on a Spark Connect server, with these settings.
+        runner: runs the work elsewhere than on Spark.
+        picture: also draw the files before and after, for a page or a notebook.
+        hide_literals: let the picture show no values that queries compare with.
+        keep_properties: leave a Delta table's properties alone that keep readers from using a key's statistics;
+            without, the commit changes them.
+        compression: the codec of new files: zstd, snappy, gzip, lz4, brotli or none; without, the table's own, and
+            for a copy zstd.
+        verify: also compare a checksum of all rows, taken where they are read and where they are written.
+        dry_run: change nothing, start no Spark, and return the plan.
+        database: the history to which the run is added: a URL, an open `History`, or None for nowhere.
+        progress: hears each step.
+
+    Example:
+        >>> plan = zonal.cluster("orders", by=["id", "day"], dry_run=True)
+        >>> plan.layout, plan.files, plan.rows
+        ('zorder(id, day)', 4, 40)
+        >>> zonal.cluster("orders", by=["id", "day"]).added_files  # doctest: +SKIP
+        1
     """
+    if dry_run:
+        _refuse_copy(into)
+        return plan_clustering(
+            table, by=by, layout=layout, target_file_size=target_file_size, where=where, full=full, max_bytes=max_bytes,
+            commit_every=commit_every, queries=queries, keep_properties=keep_properties, compression=compression,
+            catalog=catalog, storage_options=storage_options,
+        )  # fmt: skip
     codec = asked_codec(compression)
     account = _Account(time.monotonic(), picture, hide_literals, database)
     account.check()
@@ -147,9 +228,7 @@ def cluster(
     file_bytes = size_of(target_file_size, "target_file_size")
     if into is not None:
         _refuse_parts(where=where, full=full or None, max_bytes=max_bytes, commit_every=commit_every)
-        if keep_properties:
-            what = option("keep_properties")
-            raise ZonalError(f"{what} is for a rewrite in place: a new table has no properties to keep.")
+        _refuse_properties(keep=keep_properties)
     snapshot = read_snapshot(source)
     if into is None:
         rewritable(source, snapshot)
@@ -191,6 +270,17 @@ def cluster(
             account.remember_part(job, run, sum(commits, Done()))
             raise
     return account.remembered(_result(job.snapshot, after, job.layout, run, sum(commits, Done()), account, learned))
+
+
+def _refuse_copy(into: str | None) -> None:
+    if into is not None:
+        raise ZonalError(f"{option('dry_run')} tells what a rewrite in place would do: leave out {option('into')}.")
+
+
+def _refuse_properties(*, keep: bool) -> None:
+    if keep:
+        what = option("keep_properties")
+        raise ZonalError(f"{what} is for a rewrite in place: a new table has no properties to keep.")
 
 
 def _refuse_parts(**given: object) -> None:

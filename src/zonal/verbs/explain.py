@@ -95,11 +95,25 @@ def explain(
     picture: bool = False,
     progress: Progress | None = None,
 ) -> Explanation:
-    """Tell what a condition (`where`) or a whole query (`sql`) reads.
+    """Tell what a condition or a whole query reads: partitions, files, row groups and pages, and what skipped the rest.
 
-    `footers` looks into the kept files for row groups and pages (by default up to a thousand files), `bloom` also asks
-    their Bloom filters. `read_as` is the table's name in a query that reads several. `now` and `timezone` are what
-    `current_date` and times without a zone mean. `picture` draws files and query, for a page or a notebook.
+    Arguments:
+        table: a path or a name, as for `open_table`, or an open table.
+        where: a condition, as behind WHERE …
+        sql: … or a whole SELECT; one of both is to be given.
+        read_as: the table's name in a query that reads several.
+        dialect: of the SQL, such as `spark` or `trino`.
+        now: what `current_timestamp` means, with a time zone; the time of the call.
+        timezone: of the session: what times without a zone mean.
+        footers: look into the kept files for row groups and pages; without, up to a thousand files.
+        bloom: also ask their Bloom filters.
+        picture: also draw files and query, for a page; notebooks draw small tables anyway.
+        progress: hears how many footers of how many are read.
+
+    Example:
+        >>> reads = zonal.explain("events", where="day = 2 AND id > 3")
+        >>> [(level.name, level.kept, level.total) for level in reads.levels][0], reads.skipped_by
+        (('files', 1, 4), {'day': 3})
     """
     if (where is None) == (sql is None):
         raise PredicateError(f"Give either a condition ({option('where')}) or a query ({option('sql')}).")
@@ -121,7 +135,18 @@ def _drawn(snapshot: Snapshot, bound: Bound, text: str) -> Picture | None:
 
 
 def prune(table: Table | str, *, where: str, dialect: str | None = None, timezone: str = "UTC") -> list[str]:
-    """Return the files that might hold a row for which the condition is true."""
+    """Return the files that might hold a row for which the condition is true.
+
+    Arguments:
+        table: a path or a name, as for `open_table`, or an open table.
+        where: a condition, as behind WHERE.
+        dialect: of the SQL, such as `spark` or `trino`.
+        timezone: of the session: what times without a zone mean.
+
+    Example:
+        >>> [path.rpartition("/")[2] for path in zonal.prune("events", where="day BETWEEN 1 AND 2")]
+        ['1.parquet', '2.parquet']
+    """
     source = table_of(table)
     snapshot = source.snapshot()
     bound = bind(

@@ -30,8 +30,25 @@ def read(
     """Return the rows of the files that might hold a row for which `where` is true; deleted rows are left out.
 
     Files are skipped, not rows: filter the result as ever. No jar of the table's format is needed.
+
+    Arguments:
+        spark: the session to read in.
+        table: a path or a name, as for `open_table`, or an open table.
+        where: a condition, as behind WHERE; without, all files are read.
+        dialect: of the SQL, such as `spark` or `trino`.
+        timezone: of the session: what times without a zone mean.
+        catalog: of an Iceberg table, as PyIceberg is configured for it.
+        storage_options: of the storage.
+
+    Example:
+        >>> rows = zonal.read(spark, "events", where="day = 2")  # doctest: +SKIP
+        >>> rows.filter("day = 2").count()  # doctest: +SKIP
+        10
     """
-    from zonal.spark.rows import read_rows  # noqa: PLC0415 - pyspark is an extra
+    from zonal.spark.session import check_pyspark  # noqa: PLC0415 - pyspark is an extra
+
+    check_pyspark()
+    from zonal.spark.rows import read_rows  # noqa: PLC0415
 
     named = table_of(table, catalog=catalog, storage_options=storage_options)
     if not is_readable(named):

@@ -13,7 +13,23 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Logs:
-    """Logs of one engine; see `read_workload` for what each part means."""
+    """Logs of one engine, and how to read them.
+
+    Arguments:
+        paths: files, or folders of them.
+        names: by which the logs know the table, besides its own.
+        dialect: of their SQL; without, the one that reads most.
+        timezone: of the sessions that ran the queries.
+        views: the queries of views, by their names.
+        half_life_days: days after which a query counts half.
+        cap: the most that one query may weigh of all, or None.
+        since: a time with its zone; entries before it count for nothing.
+
+    Example:
+        >>> logs = zonal.Logs(["queries.sql"], names=["telemetry"], dialect="spark")
+        >>> logs.read(["events"], ["day", "id"]).summary.statements
+        3
+    """
 
     paths: Sequence[PathLike]
     """Files, or folders of them."""
