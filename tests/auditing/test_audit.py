@@ -364,6 +364,19 @@ def _culprits(widths, weights, read, files=None):
     return [each.id for each in culprits_of(commits, weights)]
 
 
+def test_a_clustering_by_zonal_is_blamed_only_where_nobody_after_it_is():
+    def made(number, kind, hour):
+        time = datetime(2026, 1, 1, hour, tzinfo=timezone.utc)
+        return CommitAudit(number, time, kind, "", "", 1, 1, 0.5, 0.5, 1, (Width("a", 0.5, 0.1),), "", ids=(number,))
+
+    def blamed(*commits):
+        return [each.id for each in culprits_of(commits, {"a": 1.0})]
+
+    assert blamed(made(2, "zonal", 2)) == [2]
+    assert blamed(made(2, "zonal", 2), made(3, "compaction", 3)) == [3]
+    assert blamed(made(1, "compaction", 1), made(2, "zonal", 2)) == [1, 2], "what came before made nothing of it"
+
+
 def test_a_commit_that_narrows_more_than_it_widens_is_no_culprit():
     weights = {"a": 0.5, "b": 0.5}
     mixed = [Width("a", 0.4, 0.2), Width("b", 0.1, 0.8)]

@@ -161,3 +161,75 @@ def test_a_partitions_own_column_blames_nobody(tmp_path):
     found = zonal.audit(str(tmp_path / "t"), queries=Workload.of(["p = 3"]), look=False)
     assert found.culprits == ()
     assert all(commit.widths == () for commit in found.commits)
+
+
+def clustered_and_appended(tmp_path, *, each, appends=6):
+    """Rows that arrived by `t`, clustered by `x` and `t`, and appends behind them: narrow in `t`, wide in `x`."""
+
+    def arriving(many, first):
+        return rows(anywhere(many, first)).append_column("t", pa.array(range(first, first + many)))
+
+    home = Delta(tmp_path).make([arriving(2000, first) for first in range(0, ROWS, 2000)])
+    home.cluster(by=["x", "t"], layout="zorder", target_file_size=60_000)
+    clustered = home.version()
+    for number in range(appends):
+        home.append(arriving(each, ROWS + number * each))
+    return home, clustered
+
+
+BY_X_AND_T = [*QUERIES, "t BETWEEN 100 AND 300", "t BETWEEN 30000 AND 30300"]
+
+
+def test_a_compaction_of_nothing_but_wide_appends_is_blamed_with_them(tmp_path):
+    home, clustered = clustered_and_appended(tmp_path, each=400)
+    good = asked(home, BY_X_AND_T, at=clustered)
+    DeltaTable(home.root).optimize.compact(target_size=30_000)
+    found = asked(home, BY_X_AND_T)
+    (culprit,) = found.culprits
+    assert (culprit.id, culprit.kind, culprit.since) == (found.version, "compaction", clustered + 1)
+    assert "rewrote files that 6 appends (WRITE by delta-rs" in culprit.sentence
+    assert culprit.widths[0].column == "x"
+    assert culprit.sentence.endswith("as wide as those beside them")
+    assert (found.before.version, found.before.byte_share) == (clustered, pytest.approx(good.byte_share))
+
+
+def test_a_compaction_again_of_compacted_appends_is_traced_to_them(tmp_path):
+    home, clustered = clustered_and_appended(tmp_path, each=400)
+    DeltaTable(home.root).optimize.compact(target_size=15_000)
+    DeltaTable(home.root).optimize.compact(target_size=40_000)
+    (culprit,) = asked(home, BY_X_AND_T).culprits
+    assert (culprit.id, culprit.since) == (home.version(), clustered + 1)
+
+
+def test_a_compaction_of_clustered_and_appended_files_together_is_blamed_with_the_appends(tmp_path):
+    home, clustered = clustered_and_appended(tmp_path, each=ROWS // 4)
+    DeltaTable(home.root).optimize.compact()
+    found = asked(home, QUERIES)
+    (culprit,) = found.culprits
+    assert (culprit.id, culprit.since) == (found.version, clustered + 1), "most bytes were wide before: yet not all"
+    assert "6 appends" in culprit.sentence
+    assert found.before.version == clustered
+
+
+@pytest.mark.parametrize("where", ["x", "t"])
+def test_a_clustering_is_innocent_of_what_came_after_it(tmp_path, where):
+    home, clustered = clustered_and_appended(tmp_path, each=ROWS // 4)
+    queries = [f"{where} = {value}" for value in range(500, ROWS, 2000)]
+    if where == "t":  # by which rows arrived: any other order made look-ups of it read more
+        queries.append("x = 5000")
+    DeltaTable(home.root).optimize.compact(target_size=1_500_000)
+    found = asked(home, queries)
+    assert found.culprits
+    assert all(clustered not in culprit.ids for culprit in found.culprits)
+
+
+def test_a_clustering_that_narrows_what_is_wide_by_more_than_it_widens_is_innocent(tmp_path):
+    home, _ = clustered_and_appended(tmp_path, each=400, appends=0)
+    mostly_t = ["x = 5000", *(f"t = {value}" for value in range(500, ROWS, 10_000))]
+    assert asked(home, mostly_t).culprits == ()
+
+
+def test_clustering_appends_anew_blames_nobody(tmp_path):
+    home, _ = clustered_and_appended(tmp_path, each=400)
+    home.cluster(target_file_size=60_000)
+    assert asked(home, BY_X_AND_T).culprits == ()

@@ -4,11 +4,14 @@ Delta has an operation and `engineInfo` in its commits. Iceberg has an operation
 library, `engine-name` in the summary of a snapshot; PyIceberg leaves no name there, and nobody is guessed.
 """
 
+import math
 import re
 from collections.abc import Iterable
 
 from zonal.snapshot import Commit
 
+ZONAL = "zonal"
+"""The kind of zonal's own commits."""
 LONGEST = 100
 """Characters of a name that others chose."""
 
@@ -35,7 +38,7 @@ def kind_of(commit: Commit, table_format: str) -> str:
     overwrites by their operation no more than PyIceberg does, so they are overwrites, too.
     """
     if "zonal.run" in commit.details:
-        return "zonal"
+        return ZONAL
     if table_format == "iceberg":
         return _ICEBERG.get(commit.operation.lower(), "unknown")
     mode = (commit.details.get("mode") or commit.details.get("outputMode") or "").lower()
@@ -70,6 +73,11 @@ def _delta_engine(text: str) -> str:
     if match := re.fullmatch(r"zonal/([\w.+-]{1,40})", text):
         return f"zonal {match[1]}"
     return text
+
+
+def time_of(commit: Commit) -> tuple[float, int]:
+    """Return what puts commits in the order of time; one without a time comes first."""
+    return (-math.inf if commit.time is None else commit.time.timestamp()), commit.id
 
 
 def in_common(texts: Iterable[str]) -> str:

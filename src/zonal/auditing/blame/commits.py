@@ -7,19 +7,17 @@ files where it replaced none. Older versions are read for the few commits that m
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from zonal.auditing.audit import CommitAudit, Width
-from zonal.auditing.blame.authors import kind_of, plain, writer_of
-from zonal.auditing.blame.culprits import culprits_of
+from zonal.auditing.audit import CommitAudit
+from zonal.auditing.blame.authors import ZONAL, kind_of, plain, writer_of
+from zonal.auditing.blame.culprits import culprits_of, is_harmful
 from zonal.auditing.blame.groups import Group, groups_of
 from zonal.auditing.blame.pools import Told, pools_of
 from zonal.auditing.blame.replaced import At, Replaced, replaced_by
 from zonal.auditing.blame.sentence import Deed, sentence_of
 from zonal.auditing.blame.widths import Widths
+from zonal.auditing.origins import Origin, appended_in, origin_of
 from zonal.auditing.replay import Replay
-from zonal.snapshot import Commit, Snapshot
-from zonal.values.arrays import Int64Array
+from zonal.snapshot import Snapshot
 
 MOST_COMMITS = 50
 """Commits that are told one by one."""
@@ -29,10 +27,6 @@ MANY_FILES = 20_000
 """… which it is with fewer files than these."""
 VERSIONS_EACH = 3
 """Versions that are read for a commit, in the mean."""
-STEPS_BACK = 10
-"""Commits that are followed back from one that rewrote files as they were."""
-WIDER = 2.0
-"""Times by which files must have become wider to be called so."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +51,7 @@ def commits_of(snapshot: Snapshot, replayed: Replay, weights: Mapping[str, float
     looked = _looked_at(shown, snapshot)
     widths = Widths(snapshot, list(weights), replayed.read > 0)
     past = _Past(at, VERSIONS_EACH * len(looked), 2 if len(snapshot.files) > MANY_FILES else 8)
-    told = [_told(group, snapshot, widths, past if group.id in looked else None) for group in shown]
+    told = [_told(group, snapshot, widths, weights, past if group.id in looked else None) for group in shown]
     found = [each.audit for each in told]
     culprits = culprits_of([*found, *pools_of(groups, told, snapshot, widths, weights)], weights)
     found.sort(key=lambda each: (-each.excess_share, -each.read_share, -each.bytes, each.id or 0))
@@ -98,8 +92,8 @@ class _Past:
         return self._kept[version]
 
 
-def _told(group: Group, snapshot: Snapshot, widths: Widths, at: At | None) -> Told:
-    commit, name = group.commit, "version" if snapshot.format == "delta" else "snapshot"
+def _told(group: Group, snapshot: Snapshot, widths: Widths, weights: Mapping[str, float], at: At | None) -> Told:
+    commit, word = group.commit, "version" if snapshot.format == "delta" else "snapshot"
     before = None
     if commit is not None and at is not None:
         before = replaced_by(commit, snapshot.files, group.files, snapshot, at, widths.columns)
@@ -108,11 +102,15 @@ def _told(group: Group, snapshot: Snapshot, widths: Widths, at: At | None) -> To
     kind = "unknown" if commit is None else kind_of(commit, snapshot.format)
     if kind == "append" and before is not None and before.removed:
         kind = "overwrite"
-    origin = None
-    if compared and before and at is not None and not _is_wider(found):
-        origin = _origin(before, snapshot, widths, at, group.files)
+    origin, appended = None, None
+    did_harm = is_harmful(found, weights)
+    if compared and before and at is not None:
+        if not did_harm:
+            origin = origin_of(group.files, before, snapshot, widths, weights, at, appends=kind != ZONAL)
+        elif kind != ZONAL:
+            appended = appended_in(before, widths, weights)
     deed = Deed(
-        name=f"{name} {group.id}" if group.id is not None else "",
+        name=f"{word} {group.id}" if group.id is not None else "",
         commit=commit,
         files=len(group.files),
         others=len(snapshot.files) - len(group.files),
@@ -120,10 +118,18 @@ def _told(group: Group, snapshot: Snapshot, widths: Widths, at: At | None) -> To
         replaced=None if before is None else before.removed,
         against_replaced=compared,
         unbounded=widths.unbounded(group.files),
-        deleted_by=None if before is None or before.deleted_by is None else f"{name} {before.deleted_by}",
-        origin=None if origin is None else (f"{name} {origin.commit.id}", origin.commit),
+        deleted_by=None if before is None or before.deleted_by is None else f"{word} {before.deleted_by}",
+        origin=origin,
+        appended=() if appended is None else appended.commits,
+        did_harm=did_harm,
+        word=word,
     )
-    audit = CommitAudit(
+    return Told(group, _audit(group, deed, kind, _since(group, before, origin)), compared, origin, word)
+
+
+def _audit(group: Group, deed: Deed, kind: str, since: int | None) -> CommitAudit:
+    commit = group.commit
+    return CommitAudit(
         id=group.id,
         time=None if commit is None else commit.time,
         kind=kind,
@@ -137,16 +143,15 @@ def _told(group: Group, snapshot: Snapshot, widths: Widths, at: At | None) -> To
         widths=deed.widths,
         sentence=sentence_of(deed),
         read_files_share=group.read_files,
-        since=_since(group, before, origin),
+        since=since,
         ids=() if group.id is None else (group.id,),
     )
-    return Told(group, audit, compared, deed.origin)
 
 
-def _since(group: Group, before: Replaced | None, origin: "_Origin | None") -> int | None:
+def _since(group: Group, before: Replaced | None, origin: Origin | None) -> int | None:
     """Return the commit with which it began; an overwrite may be a delete and an append."""
     if origin is not None:
-        return origin.commit.id
+        return origin.commits[0].id
     return group.id if before is None or before.deleted_by is None else before.deleted_by
 
 
@@ -167,42 +172,3 @@ def _joined(groups: Sequence[Group]) -> CommitAudit:
         sentence=f"{len(groups):,} other commits, each with less of what is read, added {files:,} files",
         read_files_share=sum(group.read_files for group in groups),
     )
-
-
-def _is_wider(widths: Sequence[Width]) -> bool:
-    return any((each.times or 0) >= WIDER for each in widths)
-
-
-# --- where wide files came from --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Origin:
-    commit: Commit
-    widths: tuple[Width, ...]
-    """Of the files that queries read today, against those that this commit replaced."""
-
-
-def _origin(before: Replaced, snapshot: Snapshot, widths: Widths, at: At, files: Int64Array) -> _Origin | None:
-    """Follow files that a commit rewrote as wide as they were to the commit that made them wide, if there is one."""
-    for _ in range(STEPS_BACK):
-        version = before.version
-        if version is None or not len(before.files):
-            return None
-        commit, chosen = _main_author(version, before.files)
-        earlier = None if commit is None else replaced_by(commit, version.files, chosen, version, at, widths.columns)
-        if commit is None or earlier is None or not len(earlier.files):
-            return None
-        if _is_wider(widths.since(version.files, chosen, earlier)):
-            now = widths.since(snapshot.files, files, earlier)
-            return _Origin(commit, now) if _is_wider(now) else None  # else they were repaired
-        before = earlier
-    return None
-
-
-def _main_author(version: Snapshot, files: Int64Array) -> tuple[Commit | None, Int64Array]:
-    """Return the commit that added most bytes of these files, and its files among them."""
-    authors, places = np.unique(version.files.added_by[files], return_inverse=True)
-    weight: Mapping[int, float] = dict(enumerate(np.bincount(places, version.files.sizes[files])))
-    most = max(weight, key=lambda place: weight[place])
-    return version.commits.get(int(authors[most])), files[places == most]

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zonal.auditing.audit import CommitAudit, Width
-from zonal.auditing.blame.authors import in_common, kind_of, plain, writer_of
-from zonal.auditing.blame.culprits import harms
+from zonal.auditing.blame.authors import in_common, kind_of, plain, time_of, writer_of
+from zonal.auditing.blame.culprits import harms, last_harmful
 from zonal.auditing.blame.groups import Group
 from zonal.auditing.blame.sentence import appends_sentence, rewrites_sentence
 from zonal.auditing.blame.widths import Widths, widest_first
+from zonal.auditing.origins import Origin
 from zonal.snapshot import Commit, Snapshot
 
 
@@ -28,8 +29,10 @@ class Told:
     audit: CommitAudit
     compared: bool
     """Whether its files are held against those that it replaced."""
-    origin: tuple[str, Commit] | None
-    """The commit that had made its files wide before, with its name."""
+    origin: Origin | None
+    """Who had made its files wide before."""
+    word: str = "version"
+    """What the table's format calls a commit."""
 
 
 def pools_of(
@@ -51,7 +54,8 @@ def pools_of(
     for each in told:
         if each.compared and each.group.commit is not None:
             made = each.audit.kind, each.audit.operation, each.audit.writer
-            alike[made if each.origin is None else each.audit.since].append(each)
+            since = each.audit.since if each.origin is not None and not each.origin.are_appends else made
+            alike[each.origin is None, since].append(each)
     yield from (_rewrites(pool) for pool in alike.values() if len(pool) > 1)
 
 
@@ -59,26 +63,37 @@ def _last_appends(
     appends: Sequence[tuple[Group, Commit]], widths: Widths, weights: Mapping[str, float]
 ) -> Iterator[CommitAudit]:
     """Take the last so many appends together as do most harm: those before them were as good as the table is."""
-    ordered = sorted(appends, key=lambda pair: _time_of(pair[1]))
+    ordered = sorted(appends, key=lambda pair: time_of(pair[1]))
     groups = [group for group, _ in ordered]
     shares = np.array([[group.read, group.read_files] for group in groups])
     read = np.cumsum(shares[::-1], axis=0)[::-1].max(axis=1)  # of each append and all behind it
     found = harms(read, widths.tails([group.files for group in groups]), weights)
-    first = len(found) - 1 - int(np.argmax(found[::-1]))  # of equal ones, the fewest
-    pool, commits = groups[first:], [commit for _, commit in ordered[first:]]
-    if found[first] > 0 and len(pool) > 1:
+    first = last_harmful(found)
+    if first is not None and first < len(groups) - 1:
+        pool, commits = groups[first:], [commit for _, commit in ordered[first:]]
         files = np.sort(np.concatenate([group.files for group in pool]))
         wide = widths.among(files)
         yield _together(pool, commits, "append", wide, appends_sentence(commits, len(files), wide))
 
 
 def _rewrites(pool: Sequence[Told]) -> CommitAudit:
-    pool = sorted(pool, key=lambda each: _time_of(each.group.commit))
-    commits = [each.group.commit for each in pool if each.group.commit is not None]
+    pairs = [(each, each.group.commit) for each in pool if each.group.commit is not None]
+    pairs.sort(key=lambda pair: time_of(pair[1]))
+    pool, commits = [each for each, _ in pairs], [commit for _, commit in pairs]
     wide = widest_first(_mean_widths(pool))
-    sentence = rewrites_sentence(commits, wide, pool[0].origin)
-    groups, first = [each.group for each in pool], pool[0].audit
-    return replace(_together(groups, commits, first.kind, wide, sentence), since=first.since)
+    origin = _joined_origin([each.origin for each in pool if each.origin is not None])
+    sentence = rewrites_sentence(commits, wide, origin, pool[0].word)
+    first = pool[0].audit
+    since = first.since if origin is None else origin.commits[0].id
+    return replace(_together([each.group for each in pool], commits, first.kind, wide, sentence), since=since)
+
+
+def _joined_origin(origins: Sequence[Origin]) -> Origin | None:
+    """Put the commits of origins of one kind together."""
+    if not origins:
+        return None
+    commits = {commit.id: commit for origin in origins for commit in origin.commits}
+    return replace(origins[0], commits=tuple(sorted(commits.values(), key=time_of)))
 
 
 def _mean_widths(pool: Sequence[Told]) -> Iterator[Width]:
@@ -115,9 +130,3 @@ def _together(
         since=commits[0].id,
         ids=tuple(commit.id for commit in commits),
     )
-
-
-def _time_of(commit: Commit | None) -> tuple[float, int]:
-    if commit is None:
-        return -math.inf, 0
-    return (-math.inf if commit.time is None else commit.time.timestamp()), commit.id

@@ -6,6 +6,7 @@ from datetime import timezone
 
 from zonal.auditing.audit import Width
 from zonal.auditing.blame.authors import in_common, plain, writer_of
+from zonal.auditing.origins import Origin
 from zonal.snapshot import Commit
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -33,21 +34,25 @@ class Deed:
     """Columns of which none of its files has bounds, but others have."""
     deleted_by: str | None = None
     """The delete right before it that removed what it replaced."""
-    origin: tuple[str, Commit] | None = None
-    """The commit that had made the files wide before this one wrote them again."""
+    origin: Origin | None = None
+    """Who had made the files wide before this commit wrote them again."""
+    appended: tuple[Commit, ...] = ()
+    """Appends that had added wide files to those that this commit widened."""
+    did_harm: bool = False
+    """Whether queries read more of its files in all; else what it narrowed is told first."""
+    word: str = "version"
+    """What the table's format calls a commit."""
 
 
 def sentence_of(deed: Deed) -> str:
     """Say what a commit did: which columns it widened, or what it added."""
     if deed.origin is not None:
-        name, commit = deed.origin
-        return (
-            f"{_subject(deed)} rewrote files that {_named(name, commit)} had widened: {_listed(_wider(_changed(deed)))}"
-        )
+        return f"{_subject(deed)} {_rewrote(deed.origin, _listed(_wider(_changed(deed))), deed.word)}"
     without = f" without bounds of {_listed([plain(name, 60) for name in deed.unbounded])}" if deed.unbounded else ""
     if deed.against_replaced:
         where = f", with the delete of {deed.deleted_by} right before it," if deed.deleted_by else ""
-        return f"{_subject(deed)}{where} {_change(deed)}{without and f', and wrote files{without}'}"
+        after = f", after {_appends(deed.appended, deed.word)} had added wider files" if deed.appended else ""
+        return f"{_subject(deed)}{where} {_change(deed)}{without and f', and wrote files{without}'}{after}"
     return f"{_subject(deed)} added {_count(deed.files)}{without}{_beside(deed)}"
 
 
@@ -58,13 +63,29 @@ def appends_sentence(commits: Sequence[Commit], files: int, widths: Sequence[Wid
     return f"{len(commits):,} appends{_told_of(commits)} added {_count(files)}{beside}"
 
 
-def rewrites_sentence(commits: Sequence[Commit], widths: Sequence[Width], origin: tuple[str, Commit] | None) -> str:
+def rewrites_sentence(
+    commits: Sequence[Commit], widths: Sequence[Width], origin: Origin | None, word: str = "version"
+) -> str:
     """Say what several rewrites of one kind, in the order of time, did to the files that they replaced."""
     subject = f"{len(commits):,} commits{_told_of(commits)}"
     wider = _listed(_wider([(each.column, each.times) for each in widths if each.times is not None]))
     if origin is not None:
-        return f"{subject} rewrote files that {_named(*origin)} had widened: {wider}"
+        return f"{subject} {_rewrote(origin, wider, word)}"
     return f"{subject} widened {wider}" if wider else f"{subject} replaced files by others, about as wide as before"
+
+
+def _rewrote(origin: Origin, wider: str, word: str) -> str:
+    if origin.are_appends:
+        return f"rewrote files that {_appends(origin.commits, word)} had added: {wider} as wide as those beside them"
+    (commit,) = origin.commits
+    return f"rewrote files that {_named(f'{word} {commit.id}', commit)} had widened: {wider}"
+
+
+def _appends(commits: Sequence[Commit], word: str) -> str:
+    """Name appends, in the order of time."""
+    if len(commits) == 1:
+        return _named(f"{word} {commits[0].id}", commits[0])
+    return f"{len(commits):,} appends{_told_of(commits)}"
 
 
 def _told_of(commits: Sequence[Commit]) -> str:
@@ -95,11 +116,8 @@ def _named(name: str, commit: Commit) -> str:
 
 
 def _change(deed: Deed) -> str:
-    parts = [
-        f"{verb} {_listed(columns)}"
-        for verb, columns in (("widened", _wider(_changed(deed))), ("narrowed", _narrower(_changed(deed))))
-        if columns
-    ]
+    told = [("widened", _wider(_changed(deed))), ("narrowed", _narrower(_changed(deed)))]
+    parts = [f"{verb} {_listed(columns)}" for verb, columns in (told if deed.did_harm else told[::-1]) if columns]
     if parts:
         return ", ".join(parts)
     what = (

@@ -102,17 +102,16 @@ class Widths:
                 found.append(Width(name, float(mine[0]), None if np.isnan(others[0]) else float(others[0])))
         return widest_first(found)
 
-    def tails(self, groups: Sequence[Int64Array]) -> dict[str, Float64Array]:
-        """Hold each group of files and all groups behind it, together, against all others: how many times wider.
+    def tails(self, groups: Sequence[Int64Array]) -> dict[str, tuple[Float64Array, Float64Array]]:
+        """Hold each group of files and all groups behind it, together, against all others.
 
-        By column, a number a group; NaN where there are no others, or no width is known.
+        By column, the widths of both, one number per group; NaN where there are no others, or no width is known.
         """
         files, number = np.concatenate(groups), np.repeat(np.arange(len(groups)), list(map(len, groups)))
         found = {}
         for name, weighed in self._weighed.items():
             sums = np.array([np.bincount(number, row, len(groups)) for row in weighed[:, files]])
-            mine, others = _means(np.cumsum(sums[:, ::-1], axis=1)[:, ::-1], weighed)
-            found[name] = np.divide(mine, others, out=np.full(len(groups), np.nan), where=others > 0)
+            found[name] = _means(np.cumsum(sums[:, ::-1], axis=1)[:, ::-1], weighed)
         return found
 
     def unbounded(self, files: Int64Array) -> tuple[str, ...]:
