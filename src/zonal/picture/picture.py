@@ -8,13 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from zonal.errors import ColumnError
 from zonal.picture.ticks import LAST_PLACE, AxisKind, axis_kind, ticks_of
 from zonal.predicates.bound import All, Bound, Interval, Point, Ranges, Some, intersection, union
 from zonal.predicates.fold import fold
-from zonal.skipping.depth import Depth, depth_of
+from zonal.skipping.depth import Depth, column_depth, known_bounds
 from zonal.skipping.files import FileIndex
 from zonal.skipping.index import ColumnIndex
 from zonal.snapshot import Bounds, LazyBounds, Snapshot
@@ -165,7 +164,7 @@ class _Line:
 
 def _line(column: str, snapshots: Sequence[Snapshot]) -> _Line | None:
     """Place a column's bounds of all versions on one line; None where none is known."""
-    found = [_bounds(snapshot, column) for snapshot in snapshots]
+    found = [known_bounds(snapshot, column) for snapshot in snapshots]
     kind = next((bounds.lower.type for bounds in found if bounds is not None), None)
     if kind is None:
         return None
@@ -190,17 +189,6 @@ def _line(column: str, snapshots: Sequence[Snapshot]) -> _Line | None:
     ticks, are_round = ticks_of(values, places, schema_kind, is_even=even)
     axis = Axis(column, axis_kind(schema_kind), even, ticks, has_unknown, are_round)
     return _Line(axis, values, places, low, high)
-
-
-def _bounds(snapshot: Snapshot, column: str) -> Bounds | None:
-    """Return the files' own bounds of a column; those that they don't tell are what their partition says."""
-    own, outer = snapshot.files.bounds.get(column), snapshot.files.partition_bounds.get(column)
-    if own is None or outer is None:
-        return own if outer is None else outer
-    if own.lower.type != outer.lower.type:
-        return own
-    lower, upper = pc.coalesce(own.lower, outer.lower), pc.coalesce(own.upper, outer.upper)
-    return Bounds(lower, upper, own.nulls, own.nans)
 
 
 def _on_a_line(values: AnyArray) -> Float64Array:
@@ -286,11 +274,7 @@ def _drawing(label: str, snapshot: Snapshot, number: int, lines: Mapping[str, _L
     drawn = np.arange(len(files))
     if len(files) > MOST_FILES:
         drawn = np.sort(np.random.default_rng(0).choice(len(files), MOST_FILES, replace=False))
-    depths = (
-        depth_of(column, bounds, files.rows)
-        for column in lines
-        if (bounds := files.bounds.get(column) or files.partition_bounds.get(column)) is not None
-    )
+    depths = [depth for column in lines if (depth := column_depth(snapshot, column)) is not None]
     return Drawing(
         label=label,
         version=snapshot.version,

@@ -5,16 +5,18 @@ meets its own; its depth is the largest number of files that share one value wit
 constant file holds a single value.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from zonal.skipping.files import telling_buckets
 from zonal.skipping.index import ColumnIndex
 from zonal.skipping.line import line_of
-from zonal.snapshot import UNKNOWN, Bounds
-from zonal.values.arrays import Float64Array, Int32Array, Int64Array
+from zonal.snapshot import UNKNOWN, Bounds, Snapshot
+from zonal.values.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 
 _NARROW = 1e-9
 """A range narrower than this share of the column's is one value."""
@@ -37,8 +39,46 @@ class Depth:
     """Distinct values among the bounds."""
 
 
-def depth_of(column: str, bounds: Bounds, rows: Int64Array) -> Depth:
-    """Sweep over the bounds of one column; files of which it holds only nulls have no range and meet no look-up."""
+def column_depth(snapshot: Snapshot, column: str) -> Depth | None:
+    """Measure a column by all that tells which files hold a value: own bounds, partition values and buckets.
+
+    None where nothing is known of it.
+    """
+    bounds, buckets = known_bounds(snapshot, column), telling_buckets(snapshot, column)
+    if bounds is None:
+        return None
+    return depth_of(column, bounds, snapshot.files.rows, [each.values for each in buckets])
+
+
+def known_bounds(snapshot: Snapshot, column: str) -> Bounds | None:
+    """Return for each file the narrower of its own bounds and those that its partition tells; None without both."""
+    files = snapshot.files
+    own, outer = files.bounds.get(column), files.partition_bounds.get(column)
+    if own is None or outer is None:
+        return own if outer is None else outer
+    if own.lower.type != outer.lower.type:
+        return own
+    return _narrower(own, outer, files.rows)
+
+
+def _narrower(own: Bounds, outer: Bounds, rows: Int64Array) -> Bounds:
+    both, count = Bounds.joined([own, outer]), len(rows)
+    index, mine = ColumnIndex(both, np.concatenate([rows, rows])), np.arange(count)
+    theirs = mine + count
+    low = np.where(index.lower[theirs] > index.lower[mine], theirs, mine)
+    high = np.where(index.upper[theirs] < index.upper[mine], theirs, mine)
+    apart = index.lower[low] > index.upper[high]  # metadata that contradicts itself
+    low[apart], high[apart] = mine[apart], mine[apart]
+    nulls, nans = np.maximum(own.nulls, outer.nulls), np.maximum(own.nans, outer.nans)  # UNKNOWN is below all
+    return Bounds(both.lower.take(pa.array(low)), both.upper.take(pa.array(high)), nulls, nans)
+
+
+def depth_of(column: str, bounds: Bounds, rows: Int64Array, buckets: Sequence[Int64Array] = ()) -> Depth:
+    """Sweep over the bounds of one column; files of which it holds only nulls have no range and meet no look-up.
+
+    `buckets` are those of the files, UNKNOWN where one has none, by each field that the table is bucketed by: a look-up
+    reads files of one of them alone.
+    """
     index = ColumnIndex(bounds, rows)
     lower, upper, values = index.lower, index.upper, index.values
     distinct = len(values)
@@ -51,6 +91,8 @@ def depth_of(column: str, bounds: Bounds, rows: Int64Array) -> Depth:
     cover = _cover(low, high, max(distinct, 1))
     depths = _range_maximum(cover, low, high)
     starts, ends = np.sort(low), np.sort(high)
+    weight = np.where(rows > 0, rows, 1).astype(np.float64)
+    spans = _Spans(lower, upper, _positions(values) if distinct else np.zeros(0), weight, known)
     overlaps = np.searchsorted(starts, high, "right") - np.searchsorted(ends, low, "left") - 1
     return Depth(
         column=column,
@@ -59,12 +101,50 @@ def depth_of(column: str, bounds: Bounds, rows: Int64Array) -> Depth:
         average_overlaps=float(overlaps.mean()),
         constant_files=int((lower[known] == upper[known]).sum()),
         histogram=_histogram(depths),
-        lookup_files=_lookup(lower[known], upper[known], values, rows[known]) + int((ranged & ~known).sum()),
+        lookup_files=_lookup_in(buckets, np.flatnonzero(ranged), spans),
         distinct_at_least=distinct,
     )
 
 
-def _lookup(low: Int32Array, high: Int32Array, values: npt.NDArray[np.generic], rows: Int64Array) -> float:
+@dataclass(frozen=True, eq=False)
+class _Spans:
+    """The files' ranges of a column, as places among its values."""
+
+    lower: Int32Array
+    upper: Int32Array
+    place: Float64Array
+    """Where each value lies between 0 and 1."""
+    weight: Float64Array
+    """Rows of each file."""
+    known: BoolArray
+    """Files that hold a value and have both bounds."""
+
+    def lookup(self, files: Int64Array) -> float:
+        """Return how many of these files, which all hold a value, a look-up reads: those without bounds always."""
+        known = files[self.known[files]]
+        codes, at = np.unique(np.concatenate([self.lower[known], self.upper[known]]), return_inverse=True)
+        read = _lookup(at[: len(known)], at[len(known) :], self.place[codes], self.weight[known])
+        return read + len(files) - len(known)
+
+
+def _lookup_in(buckets: Sequence[Int64Array], files: Int64Array, spans: _Spans) -> float:
+    """Return the files that a look-up reads, where values fall into each bucket as often as rows are in it.
+
+    What a field puts into buckets is read by these; files without a bucket are one class.
+    """
+    found, left = 0.0, files
+    for values in buckets:
+        mine = left[values[left] != UNKNOWN]
+        left = left[values[left] == UNKNOWN]
+        order = mine[np.argsort(values[mine], kind="stable")]
+        starts = np.flatnonzero(np.diff(values[order])) + 1
+        whole = float(spans.weight[mine].sum())
+        for inside in np.split(order, starts) if len(order) else []:
+            found += float(spans.weight[inside].sum()) / whole * spans.lookup(inside)
+    return found + spans.lookup(left)
+
+
+def _lookup(low: Int64Array, high: Int64Array, place: Float64Array, weight: Float64Array) -> float:
     """Return the files whose range holds the value of a row, on average over all rows.
 
     Rows below x are counted by F: each file adds its rows evenly over its range, or all at once if it has one value. A
@@ -72,8 +152,6 @@ def _lookup(low: Int32Array, high: Int32Array, values: npt.NDArray[np.generic], 
     """
     if not len(low):
         return 0.0
-    place = _positions(values)
-    weight = np.where(rows > 0, rows, 1).astype(np.float64)
     width = place[high] - place[low]
     wide = width > _NARROW
     density, mass = np.zeros(len(place)), np.zeros(len(place))

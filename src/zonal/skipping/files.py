@@ -94,6 +94,22 @@ class PartitionIndex:
         return None if None in found else {bucket for bucket in found if bucket is not None}
 
 
+def telling_buckets(snapshot: Snapshot, column: str) -> list[Buckets]:
+    """Return the buckets that tell equal values of a column apart; those of some types are never asked."""
+    found = [buckets for buckets in snapshot.files.buckets if buckets.column == column]
+    return [buckets for buckets in found if buckets.bucket_of(_example(snapshot.schema, column)) is not None]
+
+
+def _example(schema: pa.Schema, column: str) -> object | None:
+    """Return some value of a column, as an equality would ask for it; None where none could be."""
+    kind = leaf_type(schema, find(schema, column))
+    stored = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    if pa.types.is_fixed_size_binary(stored):
+        return _value(bytes(stored.byte_width), kind)
+    is_text = pa.types.is_string(stored) or pa.types.is_large_string(stored)
+    return _value(b"" if is_text or pa.types.is_binary(stored) or pa.types.is_large_binary(stored) else 0, kind)
+
+
 def bucket_label(column: str) -> str:
     """Name what buckets skip by."""
     return f"bucket of {column}"

@@ -17,7 +17,7 @@ from zonal.parquet.codecs import asked_codec
 from zonal.picture.picture import Picture
 from zonal.plan.choice import still_there
 from zonal.plan.rewrite import Property
-from zonal.skipping.depth import depth_of
+from zonal.skipping.depth import column_depth
 from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Destination, Table, is_readable
 from zonal.tables.registry import open_destination, read_snapshot, table_of
@@ -493,9 +493,9 @@ def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDep
 
 
 def _lookup(snapshot: Snapshot, name: str) -> float | None:
-    if (bounds := snapshot.files.bounds.get(name)) is None:
+    if (depth := column_depth(snapshot, name)) is None:
         return float(len(snapshot.files)) if name in snapshot.physical else None
-    return depth_of(name, bounds, snapshot.files.rows).lookup_files
+    return depth.lookup_files
 
 
 # --- Spark -----------------------------------------------------------------------------------------------------------

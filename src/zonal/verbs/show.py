@@ -9,7 +9,8 @@ import numpy as np
 from zonal.display import Shown
 from zonal.errors import ColumnError, quoted, suggestion
 from zonal.picture.picture import Picture
-from zonal.skipping.depth import Depth, depth_of
+from zonal.skipping.depth import Depth, column_depth
+from zonal.skipping.files import telling_buckets
 from zonal.snapshot import UNKNOWN, LazyBounds, Snapshot
 from zonal.tables.parquet.folder import Progress
 from zonal.tables.protocol import Table
@@ -26,6 +27,8 @@ class ColumnHealth:
 
     depth: Depth
     files: int
+    bucketed: bool = False
+    """Whether partitions by buckets of its values tell which files hold one."""
 
     @property
     def holds_nulls_alone(self) -> bool:
@@ -39,10 +42,15 @@ class ColumnHealth:
         of = f"of {self.files:,} {'file' if self.files == 1 else 'files'}"
         if self.holds_nulls_alone:
             return f"{name} holds nulls alone: a look-up of a value reads none {of}"
-        if not self.depth.files_with_bounds and round(read) == self.files:
-            every = "the only file" if self.files == 1 else f"all {self.files:,} files"
+        every = "the only file" if self.files == 1 else f"all {self.files:,} files"
+        if not self.depth.files_with_bounds and not self.bucketed and round(read) == self.files:
             return f"no file has bounds of {name}: every filter on it reads {every}"
-        return f"a look-up of {name} reads {max(1, round(read)):,} {of}"
+        found = f"a look-up of {name} reads {max(1, round(read)):,} {of}"
+        if self.bucketed:
+            found += " by its buckets"
+            return found if self.depth.files_with_bounds else f"{found}; it has no bounds, so a range reads {every}"
+        without = sum(self.depth.histogram.values()) - self.depth.files_with_bounds
+        return f"{found}, {without:,} of them without bounds of it" if without else found
 
 
 @dataclass(frozen=True)
@@ -151,6 +159,7 @@ def _chosen(snapshot: Snapshot, known: Sequence[str], columns: Sequence[str] | N
 
 
 def _column(snapshot: Snapshot, name: str) -> ColumnHealth:
-    files = snapshot.files
-    bounds = files.partition_bounds.get(name) or files.bounds[name]
-    return ColumnHealth(depth_of(name, bounds, files.rows), len(files))
+    depth = column_depth(snapshot, name)
+    if depth is None:
+        raise ColumnError(f"Column {quoted(name)} has no statistics in this table: choose another.")
+    return ColumnHealth(depth, len(snapshot.files), bool(telling_buckets(snapshot, name)))
