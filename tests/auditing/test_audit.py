@@ -2,8 +2,10 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -14,12 +16,13 @@ from typer.testing import CliRunner
 
 import zonal
 from support.audit_life import HOPELESS, QUERIES, STAGES, Life, late_part
-from zonal.auditing.audit import CommitAudit, Width
+from zonal.auditing.audit import Alert, CommitAudit, Width
 from zonal.auditing.blame.culprits import culprits_of
 from zonal.cli import app
 from zonal.errors import TableError, ZonalError
 from zonal.history.records import HistoryError
 from zonal.history.store import History
+from zonal.report.terminal.audit import remedy
 from zonal.verbs.audit import audit_versions
 from zonal.workload.query import Workload
 
@@ -520,6 +523,7 @@ def test_a_hidden_trees_cuts_are_in_no_output_and_no_history(tmp_path, monkeypat
         **life.options,
     )  # fmt: skip
     assert "cuts=" in done.layout
+    life.home.append(late_part())
     with listening() as (server, host):
         options = ["--queries", life.log, "--database", database, "--hide-literals", "--alert-ratio", "0.001"]
         told = [run(life.name, *options, "--webhook", f"http://{host}/", "--output", "json").stdout]
@@ -540,6 +544,10 @@ def test_an_alert_stays_one_whatever_becomes_of_its_page(table, tmp_path, monkey
         raise ZonalError("The page can't be written: No space left on device.")
 
     monkeypatch.setattr("zonal.cli.audit.write_report", full)
+    calm = run(table.name, "--queries", table.log, "--no-database", "--report", tmp_path / "a.html")
+    assert calm.exit_code == 1
+    assert "no alert" in calm.stdout, "what was found is printed before"
+    table.until("compacted")
     with listening() as (server, host):
         told = run(
             table.name, "--queries", table.log, "--no-database", "--alert-ratio", "0.001", "--webhook",
@@ -549,9 +557,6 @@ def test_an_alert_stays_one_whatever_becomes_of_its_page(table, tmp_path, monkey
     assert "Alert: Queries read" in told.stdout
     assert "No space left" in told.stderr
     assert len(server.heard) == 1
-    calm = run(table.name, "--queries", table.log, "--no-database", "--report", tmp_path / "a.html")
-    assert calm.exit_code == 1
-    assert "no alert" in calm.stdout, "what was found is printed before"
 
 
 def zonal_process(*arguments, stdout, **environment):
@@ -562,6 +567,7 @@ def zonal_process(*arguments, stdout, **environment):
 
 
 def test_a_reader_that_has_gone_away_and_a_full_disk_leave_the_alert(table):
+    table.until("compacted")
     options = ["audit", table.name, "--queries", table.log, "--no-database", "--alert-ratio", "0.001"]
     reading, writing = os.pipe()
     os.close(reading)
@@ -608,12 +614,79 @@ def test_why_nothing_is_asked_is_told(table, tmp_path, log, arguments, message):
     assert message in str(told.exception)
 
 
-def test_an_alert_says_what_to_run(table):
-    told = run(table.name, "--queries", table.log, "--no-database", "--alert-ratio", "0.001")
-    assert "zonal advise " in told.stdout, "it is as good as its layout can be"
+def spoken(told, start):
+    """The command behind a sentence of an output, as the words that a shell makes of it."""
+    (line,) = [line for line in told.stdout.splitlines() if start in line]
+    return shlex.split(line.partition(start)[2])
+
+
+def run_words(words, *more):
+    assert words[0] == "zonal"
+    return CliRunner().invoke(app, [*words[1:], *more])
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_an_alert_says_what_to_run_and_that_runs(kind, tmp_path):
+    life = Life(kind, tmp_path)
+    life.until("compacted")
+    place = [f"--catalog={life.options['catalog']}"] if kind == "iceberg" else []
+    options = life.options.get("storage_options", {})
+    place += [f"--storage-option={key}={value}" for key, value in options.items()]
+    told = run(life.name, "--queries", life.log, "--no-database", *place)
+    assert told.exit_code == 2, told.output
+    words = spoken(told, "To repair it: ")
+    assert words[:3] == ["zonal", "cluster", life.name]
+    assert not any(value in word for value in options.values() for word in words), "they may be secrets"
+    for name, value in options.items():
+        words[words.index(f"{name}=…")] = f"{name}={value}"
+    planned = run_words(words, "--dry-run", "--output", "json")
+    assert planned.exit_code == 0, planned.output
+    assert json.loads(planned.stdout)["files"] == len(life.stages["compacted"].files)
+
+
+def test_a_table_without_a_layout_is_to_be_advised_with_the_same_log(tmp_path):
+    life = Life("delta", tmp_path)
+    life.until("written")
+    told = run(life.name, "--queries", life.log, "--name", "an other", "--no-database", "--alert-ratio", "0.01")
+    words = spoken(told, "To find a layout: ")
+    assert words == ["zonal", "advise", life.name, "--queries", str(life.log), "--name", "an other"]
+    assert "zorder" in run_words(words).stdout
+
+
+def test_a_version_is_left_out_of_the_command(table):
     table.until("compacted")
-    told = run(table.name, "--queries", table.log, "--no-database")
-    assert f"To repair it: zonal cluster {table.name.removeprefix('delta:')}" in told.stdout
+    told = run(f"{table.name}@{table.home.version()}", "--queries", table.log, "--no-database")
+    assert spoken(told, "To repair it: ") == ["zonal", "cluster", table.name]
+
+
+def test_a_layout_as_good_as_new_is_no_alert_however_much_is_read(table):
+    for how in ([], ["--metadata-only"]):
+        told = run(table.name, "--queries", table.log, "--no-database", "--alert-ratio", "0.001", *how)
+        assert told.exit_code == 0
+        why = "every file is in the table's layout" if how else "the layout is as good as new"
+        assert f"more than the limit of 0.1%, but {why}: no alert." in told.stdout
+        assert "zonal cluster" not in told.stdout
+
+
+def test_files_outside_of_the_layout_are_an_alert_even_without_a_look_at_rows(table):
+    table.until("appended")
+    for how in ([], ["--metadata-only"]):
+        told = run(table.name, "--queries", table.log, "--no-database", "--alert-ratio", "0.001", *how)
+        assert told.exit_code == 2
+        assert "1 of 27 files is not in its layout. To repair it: zonal cluster " in told.stdout
+        assert "--full" not in told.stdout
+
+
+def test_a_whole_table_is_to_be_clustered_where_all_of_it_is_in_its_layout(table):
+    found = zonal.audit(table.name, queries=[table.log])
+    alert = Alert("ratio", 0.5, 0.3, "Too much is read.")
+    worn = replace(found, alerts=(alert,), saving=0.5, outside=0)
+    assert remedy(worn) == ("To repair it:", f"zonal cluster {found.table} --full")
+    good = replace(found, alerts=(alert,), saving=0.0, outside=3)
+    what, command = remedy(good)
+    assert what.startswith("3 of 26 files are not in its layout, but clustering them would save hardly anything.")
+    assert command == f"zonal advise {found.table} --queries …"
+    assert remedy(found) is None
 
 
 def test_an_older_version_is_no_point_of_the_trend(table, tmp_path, monkeypatch):
@@ -636,6 +709,7 @@ def test_versions_are_printed_one_below_the_other(table):
 
 
 def test_many_tables_are_audited_by_a_file(table, tmp_path):
+    table.until("compacted")
     (tmp_path / "zonal.toml").write_text(
         f'database = "sqlite:///kept.db"\n[defaults]\nqueries = ["queries.sql"]\nalert_ratio = 0.01\n'
         f'[[tables]]\ntable = "{table.name}"\n'
@@ -651,11 +725,16 @@ def test_many_tables_are_audited_by_a_file(table, tmp_path):
     )
     half = run("--config", tmp_path / "zonal.toml", "--output", "json", "--no-database")
     assert half.exit_code == 1, "one table can't be audited"
-    assert len(json.loads(half.stdout)) == 1, "the other one is"
+    good, bad = json.loads(half.stdout)
+    assert good["table"] == table.name.removeprefix("delta:")
+    assert bad == {"table": f"delta:{tmp_path}/nowhere", "error": bad["error"]}
+    assert "nowhere" in bad["error"]
     text = run("--config", tmp_path / "zonal.toml", "--no-database", "--report", tmp_path / "all.html")
-    assert "0 of 1 table raises an alert; 1 table can't be audited." in text.stdout
+    assert "1 of 1 table raises an alert; 1 table can't be audited." in text.stdout
     page = (tmp_path / "all.html").read_text()
     assert "/nowhere" in page
+    assert page.count('href="#table-1"') == page.count('id="table-1"') == 1
+    assert f"<code>zonal cluster {table.name}</code>" in page
     assert table.name.removeprefix("delta:") in page
 
 
@@ -675,8 +754,9 @@ def test_an_alert_is_posted_and_calm_is_not(table, tmp_path, monkeypatch, way):
             config.write_text(head + entry)
             return run("--config", config, "--no-database", "--output", "json", *given)
 
-        assert audited(0.99).exit_code == 0
+        assert audited(0.01).exit_code == 0, "its layout is as good as new"
         assert server.heard == []
+        table.until("compacted")
         told = audited(0.01)
         assert told.exit_code == 2
     ((path, _, sent),) = server.heard

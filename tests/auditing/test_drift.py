@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zonal.auditing.drift import Limits, alerts_of
+from zonal.auditing.drift import Limits, drift_of
+from zonal.auditing.saving import Saving
 from zonal.errors import ZonalError
 
 RATIOS = st.floats(0, 1)
@@ -12,6 +13,13 @@ PAST = st.lists(st.one_of(st.none(), RATIOS), max_size=15)
 LIMITS = st.builds(
     Limits, st.one_of(st.none(), RATIOS), st.one_of(st.none(), st.floats(0, 5)), st.integers(min_value=1, max_value=12)
 )
+
+
+UNKNOWN_SAVING = Saving()
+
+
+def alerts_of(ratio, past, limits, saving=UNKNOWN_SAVING):
+    return drift_of(ratio, past, limits, saving).alerts
 
 
 def kinds(ratio, past, limits=Limits()):  # noqa: B008 - frozen
@@ -113,3 +121,21 @@ def test_alerts_follow_their_definition(ratio, past, limits):
 @given(RATIOS, LIMITS)
 def test_a_table_that_stays_as_it_is_never_drifts(ratio, limits):
     assert "worse" not in kinds(ratio, [ratio] * 5, limits)
+
+
+def test_a_high_ratio_is_tolerated_where_nothing_can_be_saved():
+    for saving in (Saving(anew=0.05), Saving(outside=0.0), Saving(anew=0.09, outside=0.09)):
+        found = drift_of(0.4, [], Limits(), saving)
+        assert found.alerts == ()
+        assert (found.tolerated.kind, found.tolerated.limit) == ("ratio", 0.3)
+    for saving in (Saving(), Saving(anew=0.1), Saving(outside=0.5), Saving(anew=0.0, outside=0.2)):
+        found = drift_of(0.4, [], Limits(), saving)
+        assert [alert.kind for alert in found.alerts] == ["ratio"], "something can be done, or nobody knows"
+        assert found.tolerated is None
+    assert drift_of(0.2, [], Limits(), Saving(anew=0.0)).tolerated is None
+
+
+def test_what_has_become_worse_is_an_alert_whatever_can_be_saved():
+    found = drift_of(0.4, [0.1], Limits(), Saving(anew=0.0))
+    assert [alert.kind for alert in found.alerts] == ["worse"]
+    assert found.tolerated.kind == "ratio"

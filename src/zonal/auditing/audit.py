@@ -221,6 +221,12 @@ class Audit(Shown):
     before: Before | None = None
     """Where there is a culprit, and the version before it is known."""
     picture: Picture | None = field(default=None, repr=False)
+    tolerated: Alert | None = None
+    """A limit of the ratio that is crossed though nothing can be done about it: no alert."""
+    saving: float | None = None
+    """What of the bytes that queries read could be saved by clustering; None where nobody knows."""
+    outside: int | None = None
+    """Files that aren't in the table's own layout; None where it records none."""
 
     @property
     def culprit(self) -> CommitAudit | None:

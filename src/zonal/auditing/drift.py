@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zonal.auditing.audit import Alert
+from zonal.auditing.saving import Saving
 from zonal.errors import ZonalError, in_python, option
 
 _LEAST = 0.01
@@ -34,10 +35,21 @@ class Limits:
             raise ZonalError(f"{option('alert_window', self.window)} leaves no audit to compare with: give 1 or more.")
 
 
-def alerts_of(ratio: float | None, past: Sequence[float | None], limits: Limits) -> tuple[Alert, ...]:
+@dataclass(frozen=True)
+class Drift:
+    """Whether an alert is due."""
+
+    alerts: tuple[Alert, ...]
+    tolerated: Alert | None
+    """A limit of the ratio that is crossed though nothing can be done about it."""
+    saving: Saving
+
+
+def drift_of(ratio: float | None, past: Sequence[float | None], limits: Limits, saving: Saving) -> Drift:
     """Return the limits that a ratio crosses; `past` are the ratios of audits before it, oldest first.
 
-    Audits without a ratio tell nothing and are passed over. A higher ratio never has fewer alerts.
+    Audits without a ratio tell nothing and are passed over. A ratio above its limit is an alert only where something
+    can be saved, or nobody knows whether; one that has become worse always is. A higher ratio never has fewer alerts.
     """
     limits.check()
     known = [each for each in past if each is not None]
@@ -45,9 +57,11 @@ def alerts_of(ratio: float | None, past: Sequence[float | None], limits: Limits)
         if not 0 <= each < math.inf:
             raise ZonalError(f"{each} is not a ratio of files: it is a number from 0 on.")
     if ratio is None:
-        return ()
-    found = (_above(ratio, limits), _worse(ratio, known[-limits.window :], limits))
-    return tuple(alert for alert in found if alert is not None)
+        return Drift((), None, saving)
+    above, worse = _above(ratio, limits), _worse(ratio, known[-limits.window :], limits)
+    found = (above if saving.is_worth_it else None, worse)
+    tolerated = None if saving.is_worth_it else above
+    return Drift(tuple(alert for alert in found if alert is not None), tolerated, saving)
 
 
 def _above(ratio: float, limits: Limits) -> Alert | None:

@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow.compute as pc
 
 from zonal.advising.queries import BoundQueries, filter_weights
-from zonal.auditing.audit import Alert, Audit, Before, ColumnAudit, FileAudit, Fresh, PartitionAudit, QueryAudit
+from zonal.auditing.audit import Audit, Before, ColumnAudit, FileAudit, Fresh, PartitionAudit, QueryAudit
 from zonal.auditing.blame.authors import writer_of
 from zonal.auditing.blame.commits import Commits
-from zonal.auditing.profit import hindrance_of, is_hopeless
+from zonal.auditing.drift import Drift
+from zonal.auditing.profit import helpable, hindrance_of
 from zonal.auditing.replay import Replay
+from zonal.auditing.saving import in_layout
 from zonal.picture.picture import is_worse
 from zonal.predicates.bound import conjuncts
 from zonal.predicates.expressions import Constant, Predicate
@@ -69,7 +71,7 @@ def standing_of(replayed: Replay, snapshot: Snapshot, weights: Float64Array) -> 
 
 def ratio_of(replayed: Replay, asked: BoundQueries) -> float | None:
     """Return the files read, of those in partitions that might match, over the queries that a layout could help."""
-    return _ratio(replayed.files, replayed.partition_files, _helpable(asked))
+    return _ratio(replayed.files, replayed.partition_files, helpable(asked))
 
 
 def findings(
@@ -81,13 +83,14 @@ def findings(
     *,
     commits: Commits,
     earlier: Earlier | None = None,
-    alerts: tuple[Alert, ...] = (),
+    drift: Drift | None = None,
 ) -> Audit:
     """Put an audit together."""
     files = snapshot.files
     count, total = max(len(files), 1), max(int(files.sizes.sum()), 1)
-    weights, helpable = asked.weights, _helpable(asked)
+    weights, helped = asked.weights, helpable(asked)
     read = float(weights @ replayed.bytes)
+    inside = in_layout(snapshot)
     known = (files.rows != UNKNOWN).all() and (files.deleted != UNKNOWN).all()
     return Audit(
         table=snapshot.name,
@@ -103,9 +106,9 @@ def findings(
         layout=_layout(snapshot, hide=told.hidden),
         partitioning=snapshot.partitioning,
         queries=len(asked),
-        hindered=float(weights.sum() - helpable.sum()),
-        ratio=_ratio(replayed.files, replayed.partition_files, helpable),
-        byte_ratio=_ratio(replayed.bytes, replayed.partition_bytes, helpable),
+        hindered=float(weights.sum() - helped.sum()),
+        ratio=_ratio(replayed.files, replayed.partition_files, helped),
+        byte_ratio=_ratio(replayed.bytes, replayed.partition_bytes, helped),
         file_share=_share(weights, replayed.files, count),
         byte_share=_share(weights, replayed.bytes, total),
         partition_file_share=_share(weights, replayed.partition_files, count),
@@ -121,7 +124,10 @@ def findings(
         commits=commits.told,
         culprits=commits.culprits,
         before=None if earlier is None else _before(earlier, replayed.bytes / total, weights),
-        alerts=alerts,
+        alerts=() if drift is None else drift.alerts,
+        tolerated=None if drift is None else drift.tolerated,
+        saving=None if drift is None else drift.saving.most,
+        outside=None if inside is None else int((~inside).sum()),
         notes=told.notes,
         summary=replace(told.summary, examples=()) if told.hidden else told.summary,
         seed=told.seed,
@@ -150,12 +156,6 @@ def asked_text(predicate: Predicate, *, hide: bool = False) -> str:
     if isinstance(predicate, Constant) and predicate.value:
         return EVERYTHING
     return describe(predicate, hide=hide)
-
-
-def _helpable(asked: BoundQueries) -> Float64Array:
-    """Return the weights of the queries that some layout could help, and 0 for others."""
-    hopeless = np.array([is_hopeless(bound) for bound in asked.bounds], np.bool_)
-    return np.where(hopeless, 0.0, asked.weights)
 
 
 def _ratio(read: Int64Array, of: Int64Array, weights: Float64Array) -> float | None:

@@ -7,11 +7,13 @@ import numpy as np
 
 from zonal.advising.decidable import REASON, float_columns
 from zonal.advising.missing_bounds import statistics_advice
+from zonal.advising.queries import BoundQueries
 from zonal.errors import quoted
 from zonal.predicates.bound import All, Anything, Bound, Nulls, Ranges, Some
 from zonal.predicates.fold import fold
 from zonal.skipping.files import points_of
 from zonal.snapshot import UNKNOWN, Bounds, Files, Snapshot
+from zonal.values.arrays import Float64Array
 
 _MOST = 3
 """Hindrances that are told of one query."""
@@ -46,6 +48,12 @@ def is_hopeless(bound: Bound) -> bool:
         return all(parts) if isinstance(node, All) else any(parts)
 
     return fold(bound, leaf, join)
+
+
+def helpable(asked: BoundQueries) -> Float64Array:
+    """Return the weights of the queries that some layout could help, and 0 for others."""
+    hopeless = np.array([is_hopeless(bound) for bound in asked.bounds], np.bool_)
+    return np.where(hopeless, 0.0, asked.weights)
 
 
 def hindrance_of(bound: Bound, snapshot: Snapshot) -> tuple[str, str]:

@@ -39,6 +39,7 @@ from zonal.report.terminal.progress import step_bar
 if TYPE_CHECKING:
     from zonal.auditing.audit import Audit
     from zonal.history.store import History
+    from zonal.report.command import Given
     from zonal.tables.protocol import Table
     from zonal.verbs.audit import Auditor
     from zonal.verbs.config import TableConfig
@@ -147,7 +148,7 @@ def audit(
         logs = Logs(queries, name or (), dialect, timezone, views_in(view), half_life, cap, when)
         limits = Limits(alert_ratio, alert_worse, alert_window)
         how = Auditing(sample, limits, not metadata_only, sample_rows, hide_literals, seed, picture=report is not None)
-        job = _Job(table, logs, how, catalog, pairs("--storage-option", storage_option))
+        job = _Job(table, logs, how, catalog, pairs("--storage-option", storage_option), tuple(view or ()))
         if history is not None:
             if report is not None or at is not None:
                 raise ZonalError("--history prints many versions: leave out --report and --at, which are about one.")
@@ -156,8 +157,10 @@ def audit(
             told.versions(job.versions(history))
             return
         if at is not None:
-            raise typer.Exit(told.one(job.at(at), None))  # today's audit of an older version is no point of the trend
-        raise typer.Exit(told.one(job.run(kept), kept))
+            raise typer.Exit(
+                told.one(job.at(at), None, job.given)
+            )  # today's audit of an older version is no point of the trend
+        raise typer.Exit(told.one(job.run(kept), kept, job.given))
 
 
 _WITH_CONFIG = frozenset(
@@ -187,6 +190,15 @@ class _Job:
     how: "Auditing"
     catalog: str | None
     storage_options: dict[str, str]
+    views: tuple[str, ...] = ()
+    """As they were given: `NAME=FILE`."""
+
+    @property
+    def given(self) -> "Given":
+        """Return what a command for the same table needs; values of storage options may be secrets."""
+        from zonal.report.command import Given  # noqa: PLC0415
+
+        return Given(self.table, self.logs, self.views, self.catalog, tuple(self.storage_options))
 
     def run(self, kept: "History | None") -> "Audit":
         """Audit the newest version, and keep the audit; that it can't be kept is told at once."""
@@ -230,7 +242,7 @@ class _Telling:
     limit: float
     """The ratio above which an alert is due, for the page."""
 
-    def one(self, found: "Audit", kept: "History | None") -> int:
+    def one(self, found: "Audit", kept: "History | None", given: "Given") -> int:
         """Call the webhook, print an audit, write its page, and return the exit code."""
         from zonal.report.page.results import audit_page  # noqa: PLC0415
         from zonal.report.terminal.audit import print_audit  # noqa: PLC0415
@@ -238,17 +250,25 @@ class _Telling:
         def page() -> str:
             audits = () if kept is None else kept.audits(found.location)
             runs = () if kept is None else kept.runs(found.location)
-            return audit_page(found, audits, runs, limit=self.limit)
+            return audit_page(found, audits, runs, limit=self.limit, given=given)
 
-        return self._told([found], found, lambda console: print_audit(console, found), page)
+        return self._told([found], found, lambda console: print_audit(console, found, given), page)
 
-    def many(self, audits: "list[Audit]", failed: list[tuple[str, str]], kept: "History | None") -> int:
+    def many(
+        self,
+        audited: "list[tuple[Audit, Given]]",
+        failed: list[tuple[str, str]],
+        kept: "History | None",
+    ) -> int:
         """Tell the audits of many tables and how they stand to each other, as `one` does."""
         from zonal.report.page.overview import Overview, overview_page, print_audits  # noqa: PLC0415
 
+        audits = [each for each, _ in audited]
         past = {} if kept is None else {each.location: kept.audits(each.location) for each in audits}
-        found = Overview(audits, past, failed)
-        code = self._told(audits, audits, lambda console: print_audits(console, found), lambda: overview_page(found))
+        found = Overview(audits, past, failed, [given for _, given in audited])
+        code = self._told(
+            audits, found.values, lambda console: print_audits(console, found), lambda: overview_page(found)
+        )
         return FAILED if failed else code
 
     def _told(
@@ -330,14 +350,15 @@ def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_d
     if told.webhook is None and asked.webhook is not None:
         check_url(asked.webhook)
         told = replace(told, webhook=asked.webhook)
-    found: list[Audit] = []
+    found: list[tuple[Audit, Given]] = []
     failed: list[tuple[str, str]] = []
     with kept_in(database or asked.database, none=no_database) as kept:
         for each in asked.tables:
-            job = _Job(each.table, each.logs(), run.of(each), each.catalog, dict(each.storage_options))
+            views = tuple(f"{name}=…" for name in each.views)
+            job = _Job(each.table, each.logs(), run.of(each), each.catalog, dict(each.storage_options), views)
             try:
                 with naming_flags(False):
-                    found.append(_only(job.run(kept), found))
+                    found.append((_only(job.run(kept), [audit for audit, _ in found]), job.given))
             except ZonalError as error:
                 failed.append((each.table, str(error)))
                 warn(f"{quoted(each.table, limit=200)}: {error}")

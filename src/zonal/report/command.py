@@ -1,11 +1,13 @@
-"""The command that does what an advice says, ready for a shell."""
+"""The command that does what an advice or an audit says, ready for a shell."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from zonal.advising.advice import Advice
+from zonal.auditing.audit import Audit
 from zonal.layouts.layout import DEFAULT_FILE_BYTES, TREE
+from zonal.tables.registry import unpinned
 from zonal.values.sizes import format_size
 from zonal.workload.logs import Logs
 
@@ -15,7 +17,7 @@ BLOCKED = "blocked"
 
 @dataclass(frozen=True)
 class Given:
-    """What `advise` was given, as far as `cluster` needs it again."""
+    """What `advise` or `audit` was given, as far as other verbs need it again."""
 
     table: str
     logs: Logs = field(default_factory=lambda: Logs(()))
@@ -45,8 +47,46 @@ def cluster_command(advice: Advice, given: Given) -> str | None:
         words += ["--layout", str(layout)]
     if any(warning.code == BLOCKED for warning in advice.warnings):
         words += ["--into", f"{advice.format}:…"]
-    words += ["--catalog", given.catalog] if given.catalog is not None else []
-    words += [word for name in given.storage_options for word in ("--storage-option", f"{name}=…")]
+    return _command([*words, *_place_words(given)])
+
+
+def repair_command(audit: Audit, given: Given | None = None) -> str:
+    """Return the command that puts a table into its layout again, or finds a layout for one that records none.
+
+    Where every file is in the layout already, the whole table is rewritten. `…` stands where something is to be filled
+    in: values of storage options, which may be secrets, and the place of a copy of plain Parquet.
+    """
+    given = given or given_of(audit)
+    table = unpinned(given.table)
+    if audit.layout is None:
+        return advise_command(audit, given)
+    words = ["zonal", "cluster", table]
+    words += ["--full"] if audit.outside == 0 else []
+    words += ["--into", "parquet:…"] if audit.format == "parquet" else []
+    return _command([*words, *_place_words(given)])
+
+
+def advise_command(audit: Audit, given: Given | None = None) -> str:
+    """Return the command that looks for another layout, with the logs of the audit."""
+    given = given or given_of(audit)
+    return _command(["zonal", "advise", unpinned(given.table), *_log_words(given), *_place_words(given)])
+
+
+def given_of(audit: Audit) -> Given:
+    """Say what a table is called on the command line, where nobody has said how it was named."""
+    is_named = audit.format == "iceberg" and not audit.table.startswith("iceberg:")
+    return Given(f"iceberg:{audit.table}" if is_named else audit.table)
+
+
+def _place_words(given: Given) -> Iterator[str]:
+    """Yield the options that say where the table is."""
+    if given.catalog is not None:
+        yield from ("--catalog", given.catalog)
+    for name in given.storage_options:
+        yield from ("--storage-option", f"{name}=…")
+
+
+def _command(words: Iterable[str]) -> str:
     return " ".join(map(shell_word, words))
 
 

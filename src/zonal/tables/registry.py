@@ -92,6 +92,18 @@ def read_snapshot(table: Table, progress: Progress | None = None) -> Snapshot:
     return table.snapshot(progress) if isinstance(table, ParquetTable) else table.snapshot()
 
 
+def unpinned(name: str) -> str:
+    """Return a table's name without the version or branch behind it: that can be rewritten.
+
+    >>> unpinned("iceberg:shop.orders@7"), unpinned("delta:/lake/events")
+    ('iceberg:shop.orders', 'delta:/lake/events')
+    """
+    kind, colon, rest = name.partition(":")
+    if kind not in ("parquet", "delta", "iceberg") or not rest:
+        return _split_version(name)[0]
+    return f"{kind}{colon}{_split_version(rest)[0]}"
+
+
 def _iceberg(location: str, version: str | None, catalog: str | None, options: Mapping[str, str]) -> Table:
     from zonal.tables.iceberg.table import IcebergTable  # noqa: PLC0415 - slow to import, and only needed here
 

@@ -8,11 +8,12 @@ from datetime import timezone as zones
 from types import MappingProxyType
 
 from zonal.advising.queries import filter_weights
-from zonal.auditing.audit import Alert, Audit
+from zonal.auditing.audit import Audit
 from zonal.auditing.blame.commits import Commits, commits_of
-from zonal.auditing.drift import Limits, alerts_of
+from zonal.auditing.drift import Drift, Limits, drift_of
 from zonal.auditing.findings import Circumstances, Earlier, Seen, findings, ratio_of
 from zonal.auditing.renames import named_as
+from zonal.auditing.saving import saving_of
 from zonal.errors import TableError, ZonalError, option, quoted
 from zonal.history.records import HistoryError
 from zonal.history.store import History
@@ -62,8 +63,9 @@ def audit(
 ) -> Audit:
     """Replay the queries of logs on a table's statistics, and compare with what they could read.
 
-    An alert is due where the ratio of files read to files in the matching partitions is above `alert_ratio`, or worse
-    than the best of the last audits. Nothing of the table is changed.
+    An alert is due where the ratio of files read to files in the matching partitions is above `alert_ratio` and
+    clustering could save a tenth of what is read, as far as is known, or where it is worse than the best of the last
+    audits. Nothing of the table is changed.
 
     Arguments:
         table: a path or a name, as for `open_table`, or an open table.
@@ -220,20 +222,19 @@ class Auditor:
         case = AuditedVersion(table, snapshot, self.workload, self.timezone, self.how, self.tell)
         seen = case.look() if look else Seen()
         commits = self._commits(snapshot, case) if blame else Commits()
-        alerts = self._alerts(case, past)
+        drift = self._drift(case, seen, past)
         told = Circumstances(
             datetime.now(zones.utc), self.workload.summary, self.how.seed, self.how.hide_literals, tuple(case.notes)
         )
         before = self._before(snapshot, commits)
         earlier = _earlier(before, case) if before is not None and commits.culprits else None
-        found = findings(
-            snapshot, case.asked, case.replayed, seen, told, commits=commits, earlier=earlier, alerts=alerts
-        )
+        found = findings(snapshot, case.asked, case.replayed, seen, told, commits=commits, earlier=earlier, drift=drift)
         drawn = self._picture(before, snapshot, case) if self.how.picture else None
         return replace(found, seconds=time.monotonic() - began, picture=drawn)
 
-    def _alerts(self, case: AuditedVersion, past: Sequence[float]) -> tuple[Alert, ...]:
-        return alerts_of(ratio_of(case.replayed, case.asked), past, self.how.limits)
+    def _drift(self, case: AuditedVersion, seen: Seen, past: Sequence[float]) -> Drift:
+        saving = saving_of(case.snapshot, case.asked, case.replayed, seen.fresh_shares)
+        return drift_of(ratio_of(case.replayed, case.asked), past, self.how.limits, saving)
 
     def _commits(self, snapshot: Snapshot, case: AuditedVersion) -> Commits:
         if not snapshot.commits:

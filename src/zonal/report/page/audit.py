@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from zonal.auditing.audit import Audit, CommitAudit, QueryAudit
 from zonal.auditing.drift import Limits
 from zonal.history.records import AuditRecord, RunRecord
+from zonal.report.command import Given
 from zonal.report.page.audit_charts import asked_chart, commits_chart, trend_chart
 from zonal.report.page.charts import charted, scripts_of
 from zonal.report.page.file_charts import depth_chart, files_chart
@@ -23,7 +24,7 @@ from zonal.report.page.frame import (
     table,
     text,
 )
-from zonal.report.terminal.audit import audit_facts, audit_notes, commit_text, fresh_text, known_share, verdict
+from zonal.report.terminal.audit import audit_facts, audit_notes, commit_text, fresh_text, known_share, remedy, verdict
 from zonal.report.wording import plural, share_text
 from zonal.values.sizes import size_text
 
@@ -43,10 +44,12 @@ def audit_page(
     runs: Sequence[RunRecord] = (),
     *,
     limit: float | None = _LIMIT,
+    given: Given | None = None,
 ) -> str:
     """Return the page of an audit, with those before it and the rewrites between them, oldest first.
 
-    `limit` is the ratio above which an audit is an alert, and is drawn into the trend.
+    `limit` is the ratio above which an audit is an alert, and is drawn into the trend; `given` is how the table and its
+    logs were named, for the command to run.
     """
     commits = [(each.id, commit_text(each)) for each in audit.commits[:_MOST_CHOSEN] if each.id is not None]
     files = files_chart(audit.picture, commits)
@@ -58,6 +61,7 @@ def audit_page(
     parts = [
         element("h1", text("Audit of "), name(audit.table)),
         _verdict(audit),
+        remedy_box(audit, given),
         _tiles(audit),
         described((text(label), text(fact, _LONG)) for label, fact in audit_facts(audit) if label not in _LARGE),
         charted("Trend", trend),
@@ -92,6 +96,15 @@ def verdict_box(audit: Audit, more: Sequence[str] = ()) -> Html:
     """Write the verdict in the color that it has, with more sentences below it."""
     kind = "verdict bad" if audit.alerts else "verdict other" if audit.ratio is None else "verdict"
     return element("div", *(element("p", text(each, 2 * _LONG)) for each in [*verdict(audit), *more]), class_=kind)
+
+
+def remedy_box(audit: Audit, given: Given | None = None) -> Html:
+    """Write what to do, with the command."""
+    told = remedy(audit, given)
+    if told is None:
+        return element("p", text("There is nothing to do."), class_="soft")
+    what, command = told
+    return joined([element("p", text(what, _LONG)), element("pre", element("code", text(command, 20_000)))])
 
 
 def _tiles(audit: Audit) -> Html:

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from zonal.auditing.audit import Audit
 from zonal.history.records import AuditRecord
-from zonal.report.page.audit import verdict_box
+from zonal.report.command import Given
+from zonal.report.page.audit import remedy_box, verdict_box
 from zonal.report.page.frame import Html, Row, described, element, joined, listed, name, page, section, table, text
 from zonal.report.sparkline import sparkline
 from zonal.report.terminal.audit import audit_facts, audit_notes, known_share, print_audit
@@ -29,6 +30,18 @@ class Overview:
     """By location, a table's audits so far, oldest first; this one may be among them."""
     failed: Sequence[tuple[str, str]] = ()
     """Tables as they were named, with what went wrong."""
+    given: Sequence[Given] = ()
+    """How each of the audited tables and its logs were named, if that is known."""
+
+    def given_for(self, audit: Audit) -> Given | None:
+        """Return how a table was named, for the command to run."""
+        pairs = zip(self.audits, self.given, strict=False)
+        return next((given for each, given in pairs if each is audit), None)
+
+    @property
+    def values(self) -> list[object]:
+        """Return the audits and behind them what failed, for programs."""
+        return [*self.audits, *({"table": table, "error": error} for table, error in self.failed)]
 
     @property
     def ordered(self) -> list[Audit]:
@@ -53,7 +66,7 @@ def print_audits(console: Console, found: Overview) -> None:
     """Print every audit under its table's name, then all of them in a table."""
     for each in found.audits:
         console.print(Text(printable(clipped(each.table)), style="bold underline"), soft_wrap=True)
-        print_audit(console, each)
+        print_audit(console, each, found.given_for(each))
         console.print()
     print_overview(console, found)
 
@@ -83,7 +96,7 @@ def overview_page(found: Overview) -> str:
         element("div", element("p", text(found.sentence)), class_=kind),
         _failed(found.failed),
         _all(found),
-        *(_one(each) for each in found.ordered),
+        *(_one(each, _place(number), found.given_for(each)) for number, each in enumerate(found.ordered, 1)),
         element("footer", text("Made by zonal audit. No query was run: statistics tell what must be read.")),
     ]
     return page("zonal audit: many tables", joined(parts))
@@ -99,7 +112,7 @@ def _all(found: Overview) -> Html:
     heads = ("table", "alert", "files read of those in matching partitions", "bytes read", "clustered anew", "so far")
     rows = [
         Row(
-            name(each.table),
+            element("a", name(each.table), href=f"#{_place(number)}"),
             [
                 element("span", text("alert"), class_="bad-text") if each.alerts else text("-"),
                 text(known_share(each.ratio)),
@@ -109,17 +122,26 @@ def _all(found: Overview) -> Html:
             ],
             bool(each.alerts),
         )
-        for each in found.ordered
+        for number, each in enumerate(found.ordered, 1)
     ]
-    caption = "Those with an alert first. The line tells how the ratio went, from audit to audit."
+    caption = (
+        "Those with an alert first; each leads to what to do. The line tells how the ratio went, from audit to audit."
+    )
     return section("All tables", table(caption, heads, rows, plain=(heads[1], heads[-1]))) if rows else Html("")
 
 
-def _one(audit: Audit) -> Html:
+def _place(number: int) -> str:
+    """Return the id of a table's section."""
+    return f"table-{number}"
+
+
+def _one(audit: Audit, place: str, given: Given | None) -> Html:
     return element(
         "section",
         element("h2", name(audit.table)),
         verdict_box(audit),
+        remedy_box(audit, given),
         described((text(label), text(fact, _LONG)) for label, fact in audit_facts(audit)),
         listed(text(line, _LONG) for line in audit_notes(audit)),
+        id=place,
     )

@@ -1,6 +1,5 @@
 """What `audit` found, as text on a terminal: the verdict first, then where it comes from."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -8,6 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from zonal.auditing.audit import Audit, Before, ColumnAudit, CommitAudit
+from zonal.auditing.saving import WORTH
+from zonal.report.command import Given, advise_command, repair_command
 from zonal.report.sparkline import sparkline
 from zonal.report.terminal.text import layout_text, print_fact, print_line, print_list, print_whole, printable
 from zonal.report.wording import Fact, clipped, plural, share_text
@@ -15,14 +16,14 @@ from zonal.report.wrapping import fit
 from zonal.values.sizes import size_text
 
 _MOST_QUERIES, _MOST_COMMITS, _MOST_COLUMNS, _MOST_UNREAD = 10, 8, 10, 3
-_WORTH = 0.1
-"""What a rewrite must save of the bytes read to be worth it."""
 
 
 def verdict(found: Audit) -> list[str]:
     """Say how the layout stands: the alerts, with who did it, or that there is none."""
     if found.ratio is None:
         return ["No query has a filter that statistics could use: no layout can help."]
+    if not found.alerts and found.tolerated is not None:
+        return [f"{clipped(found.tolerated.text).removesuffix('.')}, but {_as_good(found)}: no alert."]
     if not found.alerts:
         return [f"Queries read {share_text(found.ratio)} of the files in the partitions that might match: no alert."]
     because = ("Most likely because", *["And because"] * len(found.culprits))
@@ -32,8 +33,8 @@ def verdict(found: Audit) -> list[str]:
     ]
 
 
-def print_audit(console: Console, found: Audit) -> None:
-    """Print an audit."""
+def print_audit(console: Console, found: Audit, given: Given | None = None) -> None:
+    """Print an audit; `given` is how the table and its logs were named, for the command to run."""
     for line in verdict(found):
         print_line(console, line, style="bold red" if found.alerts else "bold green")
     console.print()
@@ -41,8 +42,8 @@ def print_audit(console: Console, found: Audit) -> None:
         print_fact(console, label, value, 16)
     if found.columns:
         console.print(_columns(found.columns))
-    if found.alerts:
-        print_whole(console, remedy(found))
+    if (told := remedy(found, given)) is not None:
+        print_whole(console, " ".join(told))
     if found.commits:
         console.print(fit(console, _commits(found.commits)))
         print_list(console, "Commits:", [clipped(each.sentence, 600) for each in found.commits[:_MOST_COMMITS]])
@@ -86,14 +87,27 @@ def audit_facts(found: Audit) -> Iterator[Fact]:
         yield "can't profit", f"{found.hindered:.0%} of the queries' weight, which the ratio leaves out"
 
 
-def remedy(found: Audit) -> str:
-    """Say what to run where an audit is an alert."""
-    table = shlex.quote(found.table)
+def _as_good(found: Audit) -> str:
+    """Say why nothing can be done about a high ratio."""
+    if found.fresh is None:
+        return "every file is in the table's layout" if not found.outside else "its layout would save hardly anything"
+    if not found.fresh.recorded:
+        return "a layout by what queries filter would save hardly anything"
+    return "the layout is as good as new"
+
+
+def remedy(found: Audit, given: Given | None = None) -> tuple[str, str] | None:
+    """Say what to run where an audit is an alert, with the command; None where it is none."""
+    if not found.alerts:
+        return None
     if found.layout is None:
-        return f"To find a layout: zonal advise {table} --queries LOG"
-    if found.fresh is not None and found.fresh.gain < _WORTH:
-        return f"Its own layout brings no more. To find another one: zonal advise {table} --queries LOG"
-    return f"To repair it: zonal cluster {table}"
+        return "To find a layout:", repair_command(found, given)
+    outside = f"{found.outside or 0:,} of {plural(found.files, 'file')} {'is' if found.outside == 1 else 'are'}"
+    if found.saving is None or found.saving >= WORTH:
+        told = f"{outside} not in its layout. " if found.outside else ""
+        return f"{told}To repair it:", repair_command(found, given)
+    told = f"{outside} not in its layout, but clustering them" if found.outside else "Clustering it anew"
+    return f"{told} would save hardly anything. To find another layout:", advise_command(found, given)
 
 
 def before_text(found: Audit, before: Before) -> str:
