@@ -10,7 +10,8 @@ from pyiceberg.types import DateType, IntegerType
 
 import zonal
 from support.cluster_tables import Delta, Iceberg
-from zonal.report.page.results import health_page
+from zonal.report.page.results import clustering_page, health_page
+from zonal.report.terminal.cluster import clustering_facts
 
 ROWS = 1200
 LITERALS = {"user": str, "part": lambda value: f"'{value}'", "ts": lambda value: f"TIMESTAMP '{value}'"}
@@ -145,3 +146,20 @@ def test_files_without_bounds_are_counted_and_told(tmp_path):
     home.append(data)
     assert shown(home, "user").verdict == "a look-up of user reads 2 of 5 files, 1 of them without bounds of it"
     assert read_in_the_mean(home, "user", data) == pytest.approx(2, abs=0.2)
+
+
+def test_more_files_that_are_fewer_bytes_are_no_regression(tmp_path):
+    home = Delta(tmp_path).make([arriving(0, seed=0)])
+    done = home.cluster(by=["user", "ts"], layout="zorder", target_file_size=1_500)
+    (user, _) = done.depths
+    read = shown(home, "user").depth
+    assert (user.before, user.share_before) == (1, 1)
+    assert (user.after, user.share_after) == (read.lookup_files, read.lookup_share)
+    assert user.after > 1 > user.share_after, "more files, but fewer bytes"
+    after = f"{round(user.after)} of {done.files_after} files ({user.share_after:.1%} of the bytes)"
+    told = [fact for label, fact in clustering_facts(done) if label == "look-up"]
+    assert told[0] == f"one user: 1 of 1 file (100.0% of the bytes) before, {after} now"
+    assert after in done._repr_html_()
+    page = clustering_page(done)
+    assert f">{user.share_after:.1%}<" in page
+    assert f"{round(user.after)} of {done.files_after} files" in page

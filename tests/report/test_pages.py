@@ -326,7 +326,10 @@ def test_one_file_is_singular():
 
 def test_depths_are_of_all_files():
     words = Read(health_page(health_of(some_nulls(), picture=True))).text
-    assert "a look-up of one value reads 1.0 of 4 files (25.0%). Nulls alone, without a depth: 1 file." in words
+    assert (
+        "a look-up of one value reads 1.0 of 4 files (25.0% of the bytes). Nulls alone, without a depth: 1 file."
+        in words
+    )
     assert "Nulls alone" not in Read(health_page(made.health(40))).text
 
 

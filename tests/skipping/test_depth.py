@@ -76,3 +76,20 @@ def test_constant_files_share_their_value():
     found = measure([(7, 7)] * 5 + [(0, 10)])
     assert found.constant_files == 5
     assert found.lookup_files == pytest.approx((50 * 6 + 10 * (1 + 5 * 0)) / 60, rel=0.01)
+
+
+def test_the_share_of_bytes_weighs_files_by_their_size():
+    pairs, sizes = [(0, 9), (10, 19), (None, None)], np.array([10, 30, 60])
+    found = depth_of("x", bounds(pairs), np.array([100, 300, 600]), sizes=sizes)
+    # a look-up reads the first file in a quarter of the cases, the second in the others, and always the third
+    assert found.lookup_share == pytest.approx((0.25 * 10 + 0.75 * 30 + 60) / 100)
+    assert measure(pairs).lookup_share is None
+    assert depth_of("x", bounds([(0, 0)]), np.array([5]), sizes=np.array([7])).lookup_share == 1.0
+
+
+def test_a_bucket_is_read_alone_and_files_without_one_always():
+    pairs, rows = [(None, None)] * 5, np.full(5, 10)
+    buckets = np.array([0, 0, 1, 1, UNKNOWN])
+    found = depth_of("x", bounds(pairs), rows, [buckets], np.full(5, 100))
+    assert found.lookup_files == pytest.approx(2 + 1)
+    assert found.lookup_share == pytest.approx(3 / 5)

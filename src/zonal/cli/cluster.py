@@ -113,7 +113,7 @@ def cluster(
 ) -> None:
     """Rewrite a table on Spark so that queries skip most of its files, and commit the new files atomically."""
     from zonal.report.machine.json_form import to_json, without_cuts  # noqa: PLC0415
-    from zonal.report.terminal.cluster import committed_text, print_clustering, print_plan
+    from zonal.report.terminal.cluster import committed_text, print_clustering, print_plan  # noqa: PLC0415
     from zonal.verbs.cluster import cluster as rewrite  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
 

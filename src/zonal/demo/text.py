@@ -125,7 +125,9 @@ def _explained(before: Explanation, after: Explanation) -> str:
     then, now = before.levels[-1], after.levels[-1]
     by = ", ".join(f"min/max values of {clipped(name, 120)} skip {count:,}" for name, count in after.skipped_by.items())
     why = f"; {by}" if by else ""
-    reads = f"{then.kept:,} of {then.total:,} files before, {now.kept:,} of {now.total:,} now"
+    shares = [share_text(level.kept_bytes / max(level.total_bytes, 1)) for level in (then, now)]
+    files = [f"{level.kept:,} of {level.total:,} files" for level in (then, now)]
+    reads = f"{files[0]} ({shares[0]} of the bytes) before, {files[1]} ({shares[1]}) now"
     return f"one query, {clipped(after.predicate)}: {reads}{why}"
 
 

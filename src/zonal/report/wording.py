@@ -204,3 +204,13 @@ def basis(advice: Advice) -> Iterator[str]:
         yield f"Predicted from a sample of {advice.sample_rows:,} rows, for files of {size}, with seed {advice.seed}."
     if advice.hidden:
         yield "Values that queries compare with are hidden."
+
+
+def lookup_text(read: float, files: int, share: float | None) -> str:
+    """Say what a look-up reads: of fewer, larger files fewer are read, and yet more bytes.
+
+    >>> lookup_text(4.2, 14, 0.286), lookup_text(1, 1, None)
+    ('4 of 14 files (28.6% of the bytes)', '1 of 1 file')
+    """
+    of_bytes = "" if share is None else f" ({share_text(share)} of the bytes)"
+    return f"{max(1, round(read)):,} of {plural(files, 'file')}{of_bytes}"

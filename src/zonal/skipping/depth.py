@@ -37,6 +37,8 @@ class Depth:
     """Files that a look-up of a value reads on average, if the rows of a file are spread evenly over its range."""
     distinct_at_least: int
     """Distinct values among the bounds."""
+    lookup_share: float | None = None
+    """Share of the bytes of all files that it reads then; None where sizes aren't known."""
 
 
 def column_depth(snapshot: Snapshot, column: str) -> Depth | None:
@@ -47,7 +49,8 @@ def column_depth(snapshot: Snapshot, column: str) -> Depth | None:
     bounds, buckets = known_bounds(snapshot, column), telling_buckets(snapshot, column)
     if bounds is None:
         return None
-    return depth_of(column, bounds, snapshot.files.rows, [each.values for each in buckets])
+    files = snapshot.files
+    return depth_of(column, bounds, files.rows, [each.values for each in buckets], files.sizes)
 
 
 def known_bounds(snapshot: Snapshot, column: str) -> Bounds | None:
@@ -73,7 +76,9 @@ def _narrower(own: Bounds, outer: Bounds, rows: Int64Array) -> Bounds:
     return Bounds(both.lower.take(pa.array(low)), both.upper.take(pa.array(high)), nulls, nans)
 
 
-def depth_of(column: str, bounds: Bounds, rows: Int64Array, buckets: Sequence[Int64Array] = ()) -> Depth:
+def depth_of(
+    column: str, bounds: Bounds, rows: Int64Array, buckets: Sequence[Int64Array] = (), sizes: Int64Array | None = None
+) -> Depth:
     """Sweep over the bounds of one column; files of which it holds only nulls have no range and meet no look-up.
 
     `buckets` are those of the files, UNKNOWN where one has none, by each field that the table is bucketed by: a look-up
@@ -87,12 +92,13 @@ def depth_of(column: str, bounds: Bounds, rows: Int64Array, buckets: Sequence[In
     known = ranged & (lower >= 0) & (upper < max(distinct, 1)) & (distinct > 0)
     low, high = np.maximum(lower[ranged], 0), np.minimum(upper[ranged], max(distinct - 1, 0))
     if not len(low):
-        return Depth(column, int(known.sum()), 0.0, 0.0, 0, {}, 0.0, distinct)
+        return Depth(column, int(known.sum()), 0.0, 0.0, 0, {}, 0.0, distinct, None if sizes is None else 0.0)
     cover = _cover(low, high, max(distinct, 1))
     depths = _range_maximum(cover, low, high)
     starts, ends = np.sort(low), np.sort(high)
     weight = np.where(rows > 0, rows, 1).astype(np.float64)
     spans = _Spans(lower, upper, _positions(values) if distinct else np.zeros(0), weight, known)
+    read = _lookup_in(buckets, np.flatnonzero(ranged), spans)
     overlaps = np.searchsorted(starts, high, "right") - np.searchsorted(ends, low, "left") - 1
     return Depth(
         column=column,
@@ -101,8 +107,9 @@ def depth_of(column: str, bounds: Bounds, rows: Int64Array, buckets: Sequence[In
         average_overlaps=float(overlaps.mean()),
         constant_files=int((lower[known] == upper[known]).sum()),
         histogram=_histogram(depths),
-        lookup_files=_lookup_in(buckets, np.flatnonzero(ranged), spans),
+        lookup_files=float(read.sum()),
         distinct_at_least=distinct,
+        lookup_share=None if sizes is None else min(float(read @ sizes) / max(int(sizes.sum()), 1), 1.0),
     )
 
 
@@ -119,20 +126,22 @@ class _Spans:
     known: BoolArray
     """Files that hold a value and have both bounds."""
 
-    def lookup(self, files: Int64Array) -> float:
-        """Return how many of these files, which all hold a value, a look-up reads: those without bounds always."""
-        known = files[self.known[files]]
-        codes, at = np.unique(np.concatenate([self.lower[known], self.upper[known]]), return_inverse=True)
-        read = _lookup(at[: len(known)], at[len(known) :], self.place[codes], self.weight[known])
-        return read + len(files) - len(known)
+    def lookup(self, files: Int64Array) -> Float64Array:
+        """Return how often a look-up reads each of these files, which all hold a value: without bounds always."""
+        known = np.flatnonzero(self.known[files])
+        mine = files[known]
+        codes, at = np.unique(np.concatenate([self.lower[mine], self.upper[mine]]), return_inverse=True)
+        found = np.ones(len(files))
+        found[known] = _lookup(at[: len(mine)], at[len(mine) :], self.place[codes], self.weight[mine])
+        return found
 
 
-def _lookup_in(buckets: Sequence[Int64Array], files: Int64Array, spans: _Spans) -> float:
-    """Return the files that a look-up reads, where values fall into each bucket as often as rows are in it.
+def _lookup_in(buckets: Sequence[Int64Array], files: Int64Array, spans: _Spans) -> Float64Array:
+    """Return how often a look-up reads each file, where values fall into each bucket as often as rows are in it.
 
     What a field puts into buckets is read by these; files without a bucket are one class.
     """
-    found, left = 0.0, files
+    found, left = np.zeros(len(spans.weight)), files
     for values in buckets:
         mine = left[values[left] != UNKNOWN]
         left = left[values[left] == UNKNOWN]
@@ -140,18 +149,19 @@ def _lookup_in(buckets: Sequence[Int64Array], files: Int64Array, spans: _Spans) 
         starts = np.flatnonzero(np.diff(values[order])) + 1
         whole = float(spans.weight[mine].sum())
         for inside in np.split(order, starts) if len(order) else []:
-            found += float(spans.weight[inside].sum()) / whole * spans.lookup(inside)
-    return found + spans.lookup(left)
+            found[inside] = float(spans.weight[inside].sum()) / whole * spans.lookup(inside)
+    found[left] = spans.lookup(left)
+    return found
 
 
-def _lookup(low: Int64Array, high: Int64Array, place: Float64Array, weight: Float64Array) -> float:
-    """Return the files whose range holds the value of a row, on average over all rows.
+def _lookup(low: Int64Array, high: Int64Array, place: Float64Array, weight: Float64Array) -> Float64Array:
+    """Return how often the value of a row lies in each file's range, over all rows; they read one file at least.
 
     Rows below x are counted by F: each file adds its rows evenly over its range, or all at once if it has one value. A
-    file is then read by a share F(high) - F(low) of the look-ups, and the shares add up.
+    file is then read by a share F(high) - F(low) of the look-ups.
     """
     if not len(low):
-        return 0.0
+        return np.zeros(0)
     width = place[high] - place[low]
     wide = width > _NARROW
     density, mass = np.zeros(len(place)), np.zeros(len(place))
@@ -160,8 +170,9 @@ def _lookup(low: Int64Array, high: Int64Array, place: Float64Array, weight: Floa
     np.add.at(mass, low[~wide], weight[~wide])
     spread = np.concatenate([[0.0], np.cumsum(np.cumsum(density)[:-1] * np.diff(place))])
     heavy = np.cumsum(mass)
-    share = spread[high] - spread[low] + heavy[high] - heavy[low] + mass[low]
-    return float(np.clip(share.sum() / weight.sum(), 1.0, len(low)))
+    share: Float64Array = (spread[high] - spread[low] + heavy[high] - heavy[low] + mass[low]) / weight.sum()
+    whole = float(share.sum())
+    return share * (float(np.clip(whole, 1.0, len(low))) / whole) if whole > 0 else np.full(len(low), 1 / len(low))
 
 
 def _positions(values: npt.NDArray[np.generic]) -> Float64Array:

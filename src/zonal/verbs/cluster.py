@@ -57,6 +57,10 @@ class KeyDepth:
     column: str
     before: float
     after: float
+    share_before: float | None = None
+    """Share of the table's bytes that it read before …"""
+    share_after: float | None = None
+    """… and reads now; fewer and larger files may be as many bytes."""
 
 
 @dataclass(frozen=True)
@@ -489,13 +493,14 @@ def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDep
     for name in layout.columns:
         read = [_lookup(snapshot, name) for snapshot in (before, after)]
         if read[0] is not None and read[1] is not None:
-            yield KeyDepth(name, read[0], read[1])
+            yield KeyDepth(name, read[0][0], read[1][0], read[0][1], read[1][1])
 
 
-def _lookup(snapshot: Snapshot, name: str) -> float | None:
+def _lookup(snapshot: Snapshot, name: str) -> tuple[float, float | None] | None:
+    """Return the files that a look-up reads, and their share of the bytes."""
     if (depth := column_depth(snapshot, name)) is None:
-        return float(len(snapshot.files)) if name in snapshot.physical else None
-    return depth.lookup_files
+        return (float(len(snapshot.files)), 1.0) if name in snapshot.physical else None
+    return depth.lookup_files, depth.lookup_share
 
 
 # --- Spark -----------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from zonal.report.wording import (
     cost_text,
     gain_text,
     interval_text,
+    lookup_text,
     payback_text,
     plural,
     share_text,
@@ -207,10 +208,14 @@ def _clustering(done: Clustering) -> Iterator[Html]:
         yield element("p", text(f"Nothing to do. {nothing_text(done)}", _LONG))
     yield _facts(clustering_facts(done, lookups=False))
     yield _table(
-        "Files that a look-up of one value reads.",
+        "What a look-up of one value reads.",
         ("column", "before", "after"),
         done.depths,
-        lambda depth: _row(depth.column, *(f"{max(1, round(files)):,}" for files in (depth.before, depth.after))),
+        lambda depth: _row(
+            depth.column,
+            lookup_text(depth.before, done.files_before, depth.share_before),
+            lookup_text(depth.after, done.files_after, depth.share_after),
+        ),
     )
     yield _drawn(done.picture)
 

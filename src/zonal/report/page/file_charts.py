@@ -255,7 +255,8 @@ def _deep(depths: Sequence[Depth | None], files: Sequence[int]) -> str:
 
 
 def _lookup(depth: Depth, files: int) -> str:
-    share = f" ({share_text(min(depth.lookup_files / files, 1.0))})" if files else ""
+    of_files = f" ({share_text(min(depth.lookup_files / files, 1.0))})" if files else ""
+    share = of_files if depth.lookup_share is None else f" ({share_text(depth.lookup_share)} of the bytes)"
     return f"{depth.lookup_files:,.1f} of {plural(files, 'file')}{share}"
 
 

@@ -23,9 +23,9 @@ from zonal.report.page.frame import (
 from zonal.report.page.share_charts import losers_text, reads_chart
 from zonal.report.terminal.cluster import clustering_facts, nothing_text, predicted_text, table_text
 from zonal.report.terminal.text import health_facts, layout_text
-from zonal.report.wording import Fact, plural, share_text
+from zonal.report.wording import Fact, lookup_text, plural, share_text
 from zonal.values.sizes import size_text
-from zonal.verbs.cluster import Clustering
+from zonal.verbs.cluster import Clustering, KeyDepth
 from zonal.verbs.explain import Explanation, Level, ReadFile
 from zonal.verbs.show import ColumnHealth, TableHealth
 
@@ -211,9 +211,9 @@ def _done(done: Clustering) -> list[str]:
     if done.predicted is not None:
         found.append(f"{predicted_text(done.predicted)}.")
     if done.depths:
-        best = max(done.depths, key=lambda depth: depth.before / max(depth.after, 1e-9))
-        before = f"{max(1, round(best.before)):,} of {plural(done.files_before, 'file')}"
-        after = f"{max(1, round(best.after)):,} of {done.files_after:,}"
+        best = max(done.depths, key=lambda depth: _shares(depth, done)[0] / max(_shares(depth, done)[1], 1e-9))
+        before = lookup_text(best.before, done.files_before, best.share_before)
+        after = lookup_text(best.after, done.files_after, best.share_after)
         found.append(f"A look-up of one {best.column} read {before} before, and reads {after} now.")
     found = found or [f"{plural(done.added_files, 'file')} written in the order of {layout_text(done.layout)}."]
     return [*found, losers_text(done.picture)]
@@ -225,15 +225,26 @@ def _lookups(done: Clustering) -> Html:
     rows = [
         Row(
             name(depth.column),
-            [_lookup(depth.before, done.files_before), _lookup(depth.after, done.files_after)],
+            [
+                _lookup(depth.before, done.files_before, _shares(depth, done)[0]),
+                _lookup(depth.after, done.files_after, _shares(depth, done)[1]),
+            ],
         )
         for depth in done.depths
     ]
     heads = ("column", "before", "now")
-    caption = "Files that a look-up of one value reads, in the mean over all rows."
+    caption = "What a look-up of one value reads of the table's bytes, in the mean over all rows."
     return section("Look-ups", table(caption, heads, rows, plain=heads[1:]))
 
 
-def _lookup(read: float, files: int) -> Html:
-    share = read / max(files, 1)
+def _shares(depth: KeyDepth, done: Clustering) -> tuple[float, float]:
+    """Return what a look-up read before and reads now: of the bytes or, where they aren't known, of the files."""
+    before, after = depth.before / max(done.files_before, 1), depth.after / max(done.files_after, 1)
+    return (
+        before if depth.share_before is None else depth.share_before,
+        after if depth.share_after is None else depth.share_after,
+    )
+
+
+def _lookup(read: float, files: int, share: float) -> Html:
     return share_bar(share, share_text(share), f"{max(1, round(read)):,} of {plural(files, 'file')}")

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from zonal.plan.rewrite import Property
 from zonal.report.terminal.text import layout_text, print_fact
-from zonal.report.wording import Fact, plural, share_text
+from zonal.report.wording import Fact, lookup_text, plural, share_text
 from zonal.values.sizes import size_text
 from zonal.verbs.cluster import Clustering
 from zonal.verbs.learning import Predicted
@@ -73,8 +73,8 @@ def clustering_facts(done: Clustering, *, lookups: bool = True) -> Iterator[Fact
         yield "rewritten", f"{removed}{size_text(done.removed_bytes)} → {new}, {plural(done.rows, 'row')}"
         yield "predicted", f"{plural(done.predicted_files, 'file')}, {size_text(done.predicted_bytes)}"
     for depth in done.depths if lookups else ():
-        before = f"{max(1, round(depth.before)):,} of {plural(done.files_before, 'file')}"
-        after = f"{max(1, round(depth.after)):,} of {done.files_after:,}"
+        before = lookup_text(depth.before, done.files_before, depth.share_before)
+        after = lookup_text(depth.after, done.files_after, depth.share_after)
         yield "look-up", f"one {depth.column}: {before} before, {after} now"
     if done.predicted is not None:
         yield "queries", predicted_text(done.predicted)
