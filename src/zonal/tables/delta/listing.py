@@ -35,15 +35,16 @@ class Mark:
     def replaced(self) -> bool:
         """Whether another file has its name now; a file that is gone may have been cleaned up."""
         found = _marked(self.path) if self.inode is not None else None
-        return found is not None and not self._is_like(found)
+        return found is not None and not self.is_like(found)
 
     @property
     def stands(self) -> bool:
         """Whether it is there as it was."""
         found = _marked(self.path) if self.inode is not None else self
-        return found is not None and self._is_like(found)
+        return found is not None and self.is_like(found)
 
-    def _is_like(self, other: "Mark") -> bool:
+    def is_like(self, other: "Mark") -> bool:
+        """Whether both are of the same file, by its size and time."""
         return (self.size, self.time) == (other.size, other.time)
 
 
@@ -53,6 +54,17 @@ def _marked(path: str) -> Mark | None:
     except OSError:
         return None
     return Mark(path, found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def _same(one: pa.fs.FileInfo, other: pa.fs.FileInfo) -> bool:
+    return bool((one.path, one.size, one.mtime_ns) == (other.path, other.size, other.mtime_ns))
+
+
+def _gone(info: pa.fs.FileInfo) -> TableError:
+    return TableError(
+        f"{quoted(info.path, limit=300)} is gone: the table was dropped, or its log was cleaned up, while it was read. "
+        "Try again."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +121,37 @@ class LogFolder:
         return [start for start in [*found, -1] if not self.lacks(start + 1, wanted)]
 
     def mark(self, version: int) -> Mark:
-        """Return what tells the file of a version from others: of its commit, else of its checkpoint."""
+        """Return what tells the file of a version, as it was listed, from others: of its commit, or its checkpoint."""
         info = self.commits[version] if version in self.commits else self.checkpoints[version][0]
+        listed = Mark(info.path, info.size, info.mtime_ns, None)
         if not isinstance(self.filesystem, pa.fs.LocalFileSystem):
-            return Mark(info.path, info.size, info.mtime_ns, None)
+            return listed
         if (found := _marked(info.path)) is None:
-            raise TableError(f"{quoted(info.path, limit=300)} is gone: the table was dropped while its log was read.")
+            raise _gone(info)
+        if info.is_file and not listed.is_like(found):  # of a pipe, a listing tells no size
+            raise self._replaced()
         return found
+
+    def prove(self, version: int) -> None:
+        """Raise an error unless everything up to a version that was read since the listing is of the table listed.
+
+        Commits never change, so one that isn't as it was listed is another table's. Where the newest one that was read
+        still is, the table wasn't dropped in between. Older ones may have been cleaned up, and checkpoints rewritten.
+        """
+        now = LogFolder.of(self.filesystem, self.folder)
+        both = [number for number in self.commits if number <= version and number in now.commits]
+        if any(not _same(self.commits[number], now.commits[number]) for number in both):
+            raise self._replaced()
+        if version in both:
+            return
+        if not any(map(_same, self.checkpoints.get(version, ()), now.checkpoints.get(version, ()))):
+            raise _gone(self.commits[version] if version in self.commits else self.checkpoints[version][0])
+
+    def _replaced(self) -> TableError:
+        return TableError(
+            f"{quoted(self.folder, limit=300)} was replaced by another table's log while it was read. Run it again to "
+            "read the new one."
+        )
 
     def has(self, version: int, mark: Mark) -> bool:
         """Tell whether the file of a version is the one of the mark."""

@@ -92,7 +92,7 @@ def replay(
     lack a file or keep a removed one is never returned.
     """
     start, wanted = log.plan(version)
-    mark = log.mark(wanted)  # before anything is read: if it still stands in the end, all was of one table
+    mark = log.mark(wanted)
     if after is not None and start <= after.version <= wanted and log.has(after.version, after.mark):
         begun = _Begun.from_state(after, resolve)
     else:
@@ -103,8 +103,7 @@ def replay(
     if replayed.protocol is None or replayed.metadata is None:
         what = "protocol" if replayed.protocol is None else "metaData"
         raise TableError(f"The log {quoted(log.folder, limit=300)} has no {what} action up to version {wanted}.")
-    if mark.replaced:
-        raise TableError(f"{quoted(log.folder, limit=300)} was replaced by another table's log while it was read.")
+    log.prove(wanted)
     sources = [*(replayed.without_touched(source) for source in begun.sources), replayed.added()]
     infos = {n: info for n, info in sorted({**begun.infos, **replayed.infos}.items()) if n in log.commits}
     commits = {n: _commit(n, info, log.commits[n]) for n, info in infos.items()}
