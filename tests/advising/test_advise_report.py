@@ -20,8 +20,8 @@ from zonal.report.page.advise import advice_page
 from zonal.report.page.frame import bar, element, text
 from zonal.report.terminal.advise import print_advice
 from zonal.report.terminal.cluster import print_clustering, print_plan
-from zonal.verbs.cluster import Clustering
 from zonal.verbs.learning import Predicted
+from zonal.verbs.outcome import Clustering
 from zonal.verbs.planning import ClusteringPlan
 from zonal.workload.logs import Logs
 from zonal.workload.query import Summary

@@ -14,7 +14,8 @@ from deltalake import QueryBuilder
 from zonal.errors import TableError
 from zonal.layouts.layout import Layout
 from zonal.verbs import rewriting
-from zonal.verbs.cluster import Clustering, cluster
+from zonal.verbs.cluster import cluster
+from zonal.verbs.outcome import Clustering
 
 pytestmark = pytest.mark.interop
 

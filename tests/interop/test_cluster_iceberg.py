@@ -18,7 +18,7 @@ from pyiceberg.types import FixedType, LongType, NestedField, StringType, Timest
 
 from zonal.tables.iceberg.table import IcebergTable
 from zonal.verbs import rewriting
-from zonal.verbs.cluster import Clustering
+from zonal.verbs.outcome import Clustering
 
 pytestmark = pytest.mark.interop
 

@@ -105,7 +105,7 @@ def test_a_picture_that_cant_be_drawn_hides_no_commit(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise ValueError("cannot convert float NaN to integer")
 
-    monkeypatch.setattr("zonal.verbs.cluster.compared", broken)
+    monkeypatch.setattr("zonal.verbs.outcome.compared", broken)
     table = home("delta", tmp_path).make(parts_of(events(2000), 2))
     done = table.cluster(by=["time"], picture=True)
     assert (done.versions, done.picture) == ((table.version(),), None)

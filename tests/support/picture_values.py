@@ -23,9 +23,9 @@ from zonal.picture.picture import picture_of
 from zonal.predicates.bind import bind
 from zonal.snapshot import Bounds, Files, Snapshot
 from zonal.sql.where import parse_where
-from zonal.verbs.cluster import Clustering, KeyDepth
 from zonal.verbs.explain import Explanation, Level, ReadFile
 from zonal.verbs.learning import Predicted
+from zonal.verbs.outcome import Clustering, KeyDepth
 from zonal.verbs.show import health_of
 from zonal.workload.query import Summary
 

@@ -7,7 +7,7 @@ codes never decrease as values grow, and code 0 belongs to nulls alone.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,15 @@ class ColumnRanks:
     depths: npt.NDArray[np.int64]
     below: npt.NDArray[np.int64]
     spread: npt.NDArray[np.bool_]
+    slot: int = 0
+    """Of a range that is one of several which are ranked apart: its number …"""
+    slots: int = 1
+    """… and a power of two into as many equal parts as the codes are divided."""
     _lookups: dict[int, Lookup] = field(default_factory=dict, repr=False)
+
+    def within(self, slot: int, slots: int) -> "ColumnRanks":
+        """Return the same ranks with all codes in one of so many equal parts of their range; nulls stay 0."""
+        return replace(self, slot=slot, slots=slots, _lookups={})
 
     @classmethod
     def fit(cls, sample: pa.ChunkedArray) -> "ColumnRanks":
@@ -120,8 +128,10 @@ class ColumnRanks:
 
     def _lookup(self, bits: int) -> Lookup:
         if bits not in self._lookups:
-            top = 2**bits - 1
-            codes = [min((int(below) << bits) // self.rows, top) for below in self.below]
+            width = max(2**bits // self.slots, 1)
+            first = min(self.slot * width, 2**bits - width)
+            top = first + width - 1
+            codes = [min(first + int(below) * width // self.rows, top) for below in self.below]
             knots = Knots(self.words, self.depths, np.array(codes, np.uint32), self.spread)
             self._lookups[bits] = Lookup(knots, top=top)
         return self._lookups[bits]
@@ -135,6 +145,7 @@ class ColumnRanks:
             "words": [pack(word[self.depths > depth]) for depth, word in enumerate(self.words)],
             "below": pack(np.diff(self.below, prepend=0)),
             "spread": pack(self.spread.astype(np.int64)),
+            **({"slot": [self.slot, self.slots]} if self.slots > 1 else {}),
         }
 
     @classmethod
@@ -158,9 +169,12 @@ class ColumnRanks:
             order = np.lexsort(tuple(reversed(words))) if words else np.zeros(0)
             if (order != np.arange(len(order))).any():
                 raise ValueError("its knots are not in order")
+            slot, slots = map(int, stored.get("slot", (0, 1)))
+            if not 0 <= slot < slots <= 2**16 or slots & (slots - 1):
+                raise ValueError("its part of the codes is none")
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise RanksError(f"The stored ranks can't be read: {error}. Fit them again.") from None
-        return cls(family, rows, tuple(words), depths, below, spread)
+        return cls(family, rows, tuple(words), depths, below, spread, slot, slots)
 
 
 class Ranks(Mapping[str, ColumnRanks]):
@@ -180,6 +194,15 @@ class Ranks(Mapping[str, ColumnRanks]):
         """Learn the ranks of these columns from a sample; all unknown and unsuitable columns are named together."""
         paths = bind(sample.schema, columns)
         return cls({name: ColumnRanks.fit(leaf(sample, path)) for name, path in paths.items()})
+
+    def fit_for(self, data: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> bool:
+        """Tell whether these columns of the data can be ranked: none is new, or has another type by now."""
+        return all(
+            name in self
+            and (family := family_of(leaf_type(data.schema, find(data.schema, name)))) is not None
+            and comparable(family, self[name].family)
+            for name in columns
+        )
 
     def codes(self, data: pa.RecordBatch | pa.Table, column: str, bits: int, salt: int | None = None) -> UInt32Array:
         """Return the codes of one column of the data."""

@@ -1,6 +1,8 @@
 """Which files of a table a rewrite takes, and in which commits."""
 
+import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow.compute as pc
@@ -9,8 +11,9 @@ from zonal.errors import ZonalError, option
 from zonal.layouts.layout import Layout
 from zonal.predicates.bound import Bound
 from zonal.skipping.files import FileIndex
+from zonal.skipping.index import ColumnIndex
 from zonal.snapshot import Snapshot
-from zonal.values.arrays import Int64Array
+from zonal.values.arrays import Int32Array, Int64Array
 from zonal.values.sizes import format_size
 
 
@@ -51,7 +54,7 @@ def _that_fit(snapshot: Snapshot, files: Int64Array, layout: Layout, most_bytes:
     if chosen:
         return np.sort(np.concatenate(chosen))
     for part in parts:
-        ordered = in_key_order(snapshot, part[sizes[part] <= most_bytes], layout)
+        ordered = in_key_order(snapshot, part[sizes[part] <= most_bytes], layout, most_bytes)
         if len(ordered):
             return np.sort(ordered[np.cumsum(sizes[ordered]) <= most_bytes])
     raise ZonalError(
@@ -61,25 +64,36 @@ def _that_fit(snapshot: Snapshot, files: Int64Array, layout: Layout, most_bytes:
 
 
 def in_commits(snapshot: Snapshot, files: Int64Array, layout: Layout, most_bytes: int | None) -> list[Int64Array]:
-    """Divide the files into commits of at most `most_bytes`: whole partitions, or ranges of the first key column.
+    """Divide the files into commits of at most `most_bytes`: whole partitions, or ranges of a key column.
 
-    Without a limit all files are one commit; a single file that is larger makes a commit of its own.
+    Without a limit all files are one commit; a single file that is larger makes a commit of its own. A commit replaces
+    whole files, so ranges of commits overlap where those of the files do.
     """
     if most_bytes is None:
         return [files] if len(files) else []
-    commits: list[list[int]] = []
-    held = 0
     sizes = snapshot.files.sizes
+    units: list[Int64Array] = []
     for part in _by_partition(snapshot, files):
         whole = sizes[part].sum() <= most_bytes
-        for unit in [part] if whole else [np.array([file]) for file in in_key_order(snapshot, part, layout)]:
-            size = int(sizes[unit].sum())
-            if not commits or held + size > most_bytes:
-                commits.append([])
-                held = 0
-            commits[-1] += unit.tolist()
-            held += size
-    return [np.sort(np.array(commit, np.int64)) for commit in commits]
+        units += [part] if whole else np.split(in_key_order(snapshot, part, layout, most_bytes), len(part))
+    starts = _starts(_packed(np.array([sizes[unit].sum() for unit in units], np.int64), most_bytes)).tolist()
+    return [np.sort(np.concatenate(units[start:end])) for start, end in pairwise([*starts, len(units)])]
+
+
+def _packed(sizes: Int64Array, most_bytes: int) -> Int64Array:
+    """Number the commits of units in order: each takes as many as fit, and at least one."""
+    numbers = np.zeros(len(sizes), np.int64)
+    held = 0
+    for at, size in enumerate(sizes.tolist()):
+        full = at > 0 and held + size > most_bytes
+        held = size if full else held + size
+        numbers[at] = numbers[at - 1] + full if at else 0
+    return numbers
+
+
+def _starts(runs: Int64Array) -> Int64Array:
+    """Return where each run of equal numbers begins."""
+    return np.flatnonzero(np.diff(runs, prepend=-1))
 
 
 def _by_partition(snapshot: Snapshot, files: Int64Array) -> Iterator[Int64Array]:
@@ -88,18 +102,40 @@ def _by_partition(snapshot: Snapshot, files: Int64Array) -> Iterator[Int64Array]
         yield files[partition == number]
 
 
-def in_key_order(snapshot: Snapshot, files: Int64Array, layout: Layout) -> Int64Array:
-    """Order files by the least value of the layout's first column, so that neighbors overlap; unknown ones last."""
-    first = layout.columns[0]
-    bounds = snapshot.files.partition_bounds.get(first) or snapshot.files.bounds.get(first)
-    if bounds is None:
-        return files
-    lower = bounds.lower.take(files)
-    try:
-        order: Int64Array = pc.array_sort_indices(lower, null_placement="at_end").to_numpy().astype(np.int64)
-    except NotImplementedError:
-        return files
-    return files[order]
+def in_key_order(snapshot: Snapshot, files: Int64Array, layout: Layout, most_bytes: int) -> Int64Array:
+    """Order files by that key column in which runs of `most_bytes` then overlap least; unknown ones last."""
+    return _best_order(snapshot, files, layout, most_bytes)[1]
+
+
+def dividing_column(snapshot: Snapshot, files: Int64Array, layout: Layout, most_bytes: int) -> str | None:
+    """Return the key column whose ranges commits of one partition's files are; None where nothing is known of any."""
+    return _best_order(snapshot, files, layout, most_bytes)[0]
+
+
+def _best_order(
+    snapshot: Snapshot, files: Int64Array, layout: Layout, most_bytes: int
+) -> tuple[str | None, Int64Array]:
+    """Try each column: a table that arrived in the order of time is divided by time, wherever the key has it."""
+    column, best, least = None, files, math.inf
+    for name in layout.columns:
+        bounds = snapshot.files.partition_bounds.get(name) or snapshot.files.bounds.get(name)
+        if bounds is not None:
+            index = ColumnIndex(bounds, snapshot.files.rows)
+            lower, upper = index.lower[files], index.upper[files]
+            order = np.argsort(np.where(lower < 0, len(index.values), lower), kind="stable")
+            runs = _packed(snapshot.files.sizes[files[order]], most_bytes)
+            if (overlap := _overlap(lower[order], upper[order], runs)) < least:
+                column, best, least = name, files[order], overlap
+    return column, best
+
+
+def _overlap(lower: Int32Array, upper: Int32Array, runs: Int64Array) -> float:
+    """Return in how many runs' ranges the first value of a file lies, on average."""
+    if not len(runs):
+        return 0.0
+    starts = _starts(runs)
+    low, high = np.sort(np.minimum.reduceat(lower, starts)), np.sort(np.maximum.reduceat(upper, starts))
+    return float((np.searchsorted(low, lower, "right") - np.searchsorted(high, lower, "left")).mean())
 
 
 def still_there(snapshot: Snapshot, paths: Sequence[str]) -> Int64Array:

@@ -65,8 +65,28 @@ class _Trial:
     few_valued: tuple[str, ...]
 
 
-def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes, Writing]:
-    """Sample, fit ranks, decide the cuts of every partition, and the codec where `writing` leaves it to the files.
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What a look at some rows tells of all: enough to decide where each of them goes."""
+
+    layout: Layout
+    ranks: Ranks
+    sample: Sample
+    sizes: Sizes
+    writing: Writing
+    """With the codec, where that was left to the files."""
+    heavy: bool
+    """Whether one key has more rows than a file, so that further columns must tell them apart."""
+    few_valued: tuple[str, ...]
+
+    def placement(self) -> Placement:
+        """Decide the cuts of every partition."""
+        found = plan_placement(self.layout, self.ranks, self.sample, self.sizes, ties=self.heavy)
+        return replace(found, few_valued=self.few_valued)
+
+
+def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None) -> Survey:
+    """Sample, fit ranks where none are given, and find out what a row weighs.
 
     `layout` names the columns as the scan reads them. Beyond the sample's row groups no data is read.
     """
@@ -74,15 +94,23 @@ def plan(scan: Scan, writing: Writing, layout: Layout) -> tuple[Placement, Sizes
     picks = _picks(scan)
     writing = with_codec(writing, [pick.found for pick in picks])
     sample = _draw(scan, picks, layout.columns, _shares(picks, rows))
-    ranks = Ranks.fit(sample.data, layout.curve_columns)
+    if ranks is None or not ranks.fit_for(sample.data, layout.curve_columns):
+        ranks = Ranks.fit(sample.data, layout.curve_columns)
     trial = _trial(scan, writing, layout, ranks, picks)
     sizes = Sizes(rows, trial.row_bytes, trial.row_memory, trial.row_seconds)
     heavy = has_heavy_keys(layout, ranks, sample, sizes)
     if heavy:
         named = [*layout.columns, *tie_columns(scan.reading.schema, layout)]
         sample = _draw(scan, picks, named, _shares(picks, rows))
-    placement = plan_placement(layout, ranks, sample, sizes, ties=heavy)
-    return replace(placement, few_valued=trial.few_valued), sizes, writing
+    return Survey(layout, ranks, sample, sizes, writing, heavy, trial.few_valued)
+
+
+def plan(
+    scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None
+) -> tuple[Placement, Sizes, Writing]:
+    """Decide by a survey where the rows go, and the codec where `writing` leaves it to the files."""
+    found = survey(scan, writing, layout, ranks=ranks)
+    return found.placement(), found.sizes, found.writing
 
 
 def with_codec(writing: Writing, groups: Iterable[RowGroupSize]) -> Writing:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, option, quoted
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import bind
-from zonal.plan.choice import choose, in_commits
+from zonal.plan.choice import choose, dividing_column, in_commits
 from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
 from zonal.snapshot import Snapshot
@@ -74,6 +74,11 @@ class Job:
         """Return the files of a snapshot that are to be rewritten; an error where the layout doesn't fit it."""
         self.check(snapshot)
         return choose(snapshot, self.layout, where=self.where, full=self.full)
+
+    def divided_by(self, every: int | None) -> str | None:
+        """Return the key column whose ranges the commits are."""
+        files = choose(self.snapshot, self.layout, where=self.where, full=self.full, most_bytes=self.most_bytes)
+        return None if every is None else dividing_column(self.snapshot, files, self.layout, every)
 
     def groups(self, every: int | None) -> list[list[str]]:
         """Return the paths of the files of each commit."""

@@ -2,32 +2,29 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
-from zonal.display import Shown
 from zonal.errors import CommitUnknownError, TableError, ZonalError, option, quoted
-from zonal.history.records import HistoryError
 from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import Ranks
 from zonal.parquet.codecs import asked_codec
-from zonal.picture.picture import Picture
 from zonal.plan.choice import still_there
-from zonal.plan.rewrite import Property
-from zonal.skipping.depth import column_depth
 from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Destination, Table, is_readable
 from zonal.tables.registry import open_destination, read_snapshot, table_of
 from zonal.values.arrays import Int64Array
 from zonal.verbs.checking import Job, chosen_layout, refuse_columns, rewritable, size_of
 from zonal.verbs.copying import plan_copy, run_copy
-from zonal.verbs.drawing import compared
-from zonal.verbs.learning import Learned, Predicted, Queries, learned_for
+from zonal.verbs.dividing import cost_text, divide
+from zonal.verbs.learning import Learned, Queries, learned_for
+from zonal.verbs.outcome import Account, Clustering, left, result_of
 from zonal.verbs.planning import ClusteringPlan, plan_clustering
-from zonal.verbs.recording import Database, opened, run_record
+from zonal.verbs.recording import Database
 from zonal.verbs.rewriting import Done, Rewriter, Runner, new_run
 
 if TYPE_CHECKING:
@@ -48,55 +45,8 @@ class Step:
     rows: int = 0
     """Rows and bytes of the files that the commit replaces."""
     bytes: int = 0
-
-
-@dataclass(frozen=True)
-class KeyDepth:
-    """Files that a look-up of one value of a key column reads on average."""
-
-    column: str
-    before: float
-    after: float
-    share_before: float | None = None
-    """Share of the table's bytes that it read before …"""
-    share_after: float | None = None
-    """… and reads now; fewer and larger files may be as many bytes."""
-
-
-@dataclass(frozen=True)
-class Clustering(Shown):
-    """What a rewrite did."""
-
-    table: str
-    format: str
-    layout: str
-    run: str
-    versions: tuple[int, ...]
-    """Of each commit, in order; empty where there was nothing to do."""
-    rows: int
-    removed_files: int
-    removed_bytes: int
-    added_files: int
-    added_bytes: int
-    files_before: int
-    files_after: int
-    depths: tuple[KeyDepth, ...]
-    conflicts: int
-    seconds: float
-    predicted: Predicted | None = None
-    """Where queries were given: what they read."""
     note: str = ""
-    """Why nothing was done, where queries say so, what a prediction is of, or why the run isn't in the history."""
-    picture: Picture | None = field(default=None, repr=False, compare=False)
-    """The files before and after as rectangles, where it was asked for."""
-    location: str = ""
-    """Where the table lies."""
-    predicted_files: int = 0
-    """What was expected of the new files, from a sample, before they were written …"""
-    predicted_bytes: int = 0
-    """… and of their bytes."""
-    properties: tuple[Property, ...] = ()
-    """Table properties that were set, so that readers use the key columns' statistics."""
+    """What somebody who waits should know before it goes on."""
 
 
 @overload
@@ -223,7 +173,7 @@ def cluster(
             catalog=catalog, storage_options=storage_options,
         )  # fmt: skip
     codec = asked_codec(compression)
-    account = _Account(time.monotonic(), picture, hide_literals, database)
+    account = Account(time.monotonic(), picture, hide_literals, database)
     account.check()
     report = progress or _silent
     named = partial(table_of, catalog=catalog, storage_options=storage_options)
@@ -242,7 +192,7 @@ def cluster(
 
     learned = learned_for(source, snapshot, by, layout, file_bytes, queries, told)
     if learned is not None and learned.layout is None:
-        return _left(snapshot, learned, account)
+        return left(snapshot, learned, account)
     by, layout = (by, layout) if learned is None else (None, learned.layout)
     running = nullcontext(runner) if runner is not None else spark_runner(spark, master, remote, conf)
     if into is not None:
@@ -259,6 +209,7 @@ def cluster(
     commits: list[Done] = []
     after = job.snapshot
     if groups:
+        ranks = _ranks(job, groups, size_of(commit_every, "commit_every"), run, codec, report)
         report(Step("starting Spark"))
         rewriter = partial(
             Rewriter, job.table, job.layout, run, choose=job.choose, tell=commits.append,
@@ -266,14 +217,28 @@ def cluster(
         )  # fmt: skip
         try:
             with running as run_steps:
-                _rewrite(job, groups, partial(rewriter, runner=run_steps), report)
+                _rewrite(job, groups, ranks, partial(rewriter, runner=run_steps), report)
             report(Step("reading the table's metadata"))
             after = job.table.newest().snapshot()
         except (ZonalError, KeyboardInterrupt) as error:
             _tell_commits(error, commits)
             account.remember_part(job, run, sum(commits, Done()))
             raise
-    return account.remembered(_result(job.snapshot, after, job.layout, run, sum(commits, Done()), account, learned))
+    return account.remembered(result_of(job.snapshot, after, job.layout, run, sum(commits, Done()), account, learned))
+
+
+def _ranks(
+    job: Job, groups: Sequence[Sequence[str]], every: int | None, run: str, codec: str | None, report: Progress
+) -> Sequence[Ranks | None]:
+    """Plan several commits of a run together: fit the ranks of each, and say what look-ups pay for them."""
+    if len(groups) < 2:
+        return [None] * len(groups)
+    report(Step("planning the commits"))
+    files = [still_there(job.snapshot, paths) for paths in groups]
+    writing = job.table.writing(job.snapshot, layout=job.layout, run=run, compression=codec)
+    division = divide(job.table, job.snapshot, files, job.layout, writing, by=job.divided_by(every))
+    report(Step("planning the commits", note=cost_text(division.lookups, len(groups))))
+    return division.ranks
 
 
 def _refuse_copy(into: str | None) -> None:
@@ -294,16 +259,22 @@ def _refuse_parts(**given: object) -> None:
         raise ZonalError(f"{option('into')} copies the whole table at once: leave out {', '.join(asked)}.")
 
 
-def _rewrite(job: Job, groups: Sequence[Sequence[str]], rewriter: Callable[..., Rewriter], report: Progress) -> None:
+def _rewrite(
+    job: Job,
+    groups: Sequence[Sequence[str]],
+    ranks: Sequence[Ranks | None],
+    rewriter: Callable[..., Rewriter],
+    report: Progress,
+) -> None:
     """Rewrite the files of each commit, one commit after the other, each from the table's newest version."""
-    for number, paths in enumerate(groups):
+    for number, (paths, shared) in enumerate(zip(groups, ranks, strict=True)):
         snapshot = job.snapshot
         if number:
             snapshot = job.table.newest().snapshot()
             job.check(snapshot)
         files = still_there(snapshot, paths)
         steps = partial(_tell, report, _sized(snapshot, files, number + 1, len(groups)))
-        rewriter(report=steps).rewrite(snapshot, files, number)
+        rewriter(report=steps, ranks=shared).rewrite(snapshot, files, number)
 
 
 def _tell_commits(error: ZonalError | KeyboardInterrupt, commits: Sequence[Done]) -> None:
@@ -321,70 +292,6 @@ def _tell_commits(error: ZonalError | KeyboardInterrupt, commits: Sequence[Done]
     error.args = (f"{said}{stop} {told}".lstrip(), *error.args[1:])
 
 
-@dataclass(frozen=True)
-class _Account:
-    """When a run began, and what it is to tell in the end."""
-
-    began: float
-    picture: bool
-    hide: bool
-    database: Database
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.began
-
-    def check(self) -> None:
-        """Refuse a history that can't be opened before any work starts."""
-        with opened(self.database):
-            pass
-
-    def remembered(self, done: Clustering) -> Clustering:
-        """Add a run to the history; what is committed stays done where that fails, and a note says so."""
-        try:
-            with opened(self.database) as history:
-                if history is not None and done.versions:
-                    history.add_run(run_record(done))
-        except HistoryError as error:
-            return replace(done, note=_noted(done, f"The run isn't in the history. {error}"))
-        return done
-
-    def remember_part(self, job: Job, run: str, done: Done) -> None:
-        """Add the commits of a run that failed later to the history, as far as that can be told."""
-        if done.versions:
-            with suppress(ZonalError):
-                after = job.table.newest().snapshot()
-                self.remembered(_result(job.snapshot, after, job.layout, run, done, self, None))
-
-    def drawn(
-        self, done: Clustering, before: Snapshot, after: Snapshot, columns: Sequence[str], learned: Learned | None
-    ) -> Clustering:
-        """Add the picture that was asked for; what is committed is told, too, where it can't be drawn."""
-        if not self.picture:
-            return done
-        asked = None if learned is None else learned.asked
-        try:
-            return replace(done, picture=compared(before, after, columns, asked, hide=self.hide))
-        except Exception as error:
-            return replace(done, note=_noted(done, f"It can't be drawn: {error!r}. Please report this."))
-
-
-def _noted(done: Clustering, note: str) -> str:
-    return f"{done.note} {note}".lstrip()
-
-
-def _left(snapshot: Snapshot, learned: Learned, account: _Account) -> Clustering:
-    """Return the result of a run that leaves the table as it is, because its queries say so."""
-    found = "" if snapshot.layout is None else str(snapshot.layout)
-    files = len(snapshot.files)
-    done = Clustering(
-        snapshot.name, snapshot.format, found, run="", versions=(), rows=0, removed_files=0, removed_bytes=0,
-        added_files=0, added_bytes=0, files_before=files, files_after=files, depths=(), conflicts=0,
-        seconds=account.seconds, note=learned.reason, location=snapshot.location,
-    )  # fmt: skip
-    return account.drawn(done, snapshot, snapshot, (), learned)
-
-
 def _copied(
     source: Table,
     snapshot: Snapshot,
@@ -395,7 +302,7 @@ def _copied(
     copied: Callable[[], Table],
     running: AbstractContextManager[Runner],
     report: Progress,
-    account: _Account,
+    account: Account,
     learned: Learned | None,
     compression: str | None,
     *,
@@ -411,68 +318,7 @@ def _copied(
     told = partial(_tell, report, _sized(snapshot, np.arange(len(snapshot.files)), 1, 1))
     with running as run_steps:
         done = run_copy(copy, destination, run_steps, told, verify=verify)
-    return account.remembered(_result(snapshot, copied().snapshot(), chosen, run, done, account, learned))
-
-
-def _result(
-    before: Snapshot,
-    after: Snapshot,
-    layout: Layout,
-    run: str,
-    done: Done,
-    account: _Account,
-    learned: Learned | None,
-) -> Clustering:
-    found = Clustering(
-        table=after.name,
-        location=after.location,
-        format=after.format,
-        layout=str(layout),
-        run=run,
-        versions=done.versions,
-        rows=done.rows,
-        removed_files=done.removed_files,
-        removed_bytes=done.removed_bytes,
-        added_files=done.added_files,
-        added_bytes=done.added_bytes,
-        files_before=len(before.files),
-        files_after=len(after.files),
-        depths=tuple(depths(before, after, layout)),
-        conflicts=done.conflicts,
-        seconds=account.seconds,
-        predicted_files=done.predicted_files,
-        predicted_bytes=done.predicted_bytes,
-        properties=_set(after, done.properties),
-        predicted=None if learned is None else learned.held_against(after),
-        note=" ".join(_notes(before, after, done, learned)),
-    )
-    return account.drawn(found, before, after, layout.columns, learned)
-
-
-def _notes(before: Snapshot, after: Snapshot, done: Done, learned: Learned | None) -> Iterator[str]:
-    if learned is not None and (partly := _partly(before, done)):
-        yield partly
-    for each in dict.fromkeys(done.properties):
-        if each not in _set(after, done.properties):
-            yield (
-                f"The table property {each.name} stays as it is until all files have statistics of the key columns: "
-                "rewrite the rest of the table, too."
-            )
-
-
-def _set(after: Snapshot, properties: Sequence[Property]) -> tuple[Property, ...]:
-    """Return the properties that were set in the end."""
-    return tuple(each for each in dict.fromkeys(properties) if after.properties.get(each.name) == each.value)
-
-
-def _partly(before: Snapshot, done: Done) -> str:
-    """Say where the prediction is of more than what was rewritten; a copy is of all files, and removes none."""
-    if not 0 < done.removed_files < len(before.files):
-        return ""
-    return (
-        f"{done.removed_files:,} of {len(before.files):,} files were rewritten: what was predicted is of the whole "
-        "table in this layout."
-    )
+    return account.remembered(result_of(snapshot, copied().snapshot(), chosen, run, done, account, learned))
 
 
 def _silent(step: Step) -> None:
@@ -486,21 +332,6 @@ def _sized(snapshot: Snapshot, files: Int64Array, commit: int, commits: int) -> 
 
 def _tell(report: Progress, where: Step, name: str, done: int = 0, total: int = 0) -> None:
     report(replace(where, name=name, done=done, total=total))
-
-
-def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDepth]:
-    """Compare how well each key column skips."""
-    for name in layout.columns:
-        read = [_lookup(snapshot, name) for snapshot in (before, after)]
-        if read[0] is not None and read[1] is not None:
-            yield KeyDepth(name, read[0][0], read[1][0], read[0][1], read[1][1])
-
-
-def _lookup(snapshot: Snapshot, name: str) -> tuple[float, float | None] | None:
-    """Return the files that a look-up reads, and their share of the bytes."""
-    if (depth := column_depth(snapshot, name)) is None:
-        return (float(len(snapshot.files)), 1.0) if name in snapshot.physical else None
-    return depth.lookup_files, depth.lookup_share
 
 
 # --- Spark -----------------------------------------------------------------------------------------------------------

@@ -4,19 +4,21 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from zonal.display import Shown
 from zonal.layouts.layout import Layout
 from zonal.parquet.codecs import asked_codec
 from zonal.plan.choice import still_there
 from zonal.plan.rewrite import Property
-from zonal.study.sample import OVERHEAD, plan
+from zonal.study.sample import OVERHEAD
 from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.verbs.advise import silent
 from zonal.verbs.checking import Job, rewritable, size_of
+from zonal.verbs.dividing import KeyLookups, divide
 from zonal.verbs.learning import Queries, learned_for
-from zonal.verbs.rewriting import new_run, physical
-from zonal.worker.splits import refuse_wrong_sizes
+from zonal.verbs.rewriting import new_run
 
 START_SECONDS = 5.0
 """What starting Spark takes, about."""
@@ -46,6 +48,8 @@ class ClusteringPlan(Shown):
     """Why nothing would be done, where queries say so."""
     properties: tuple[Property, ...] = ()
     """Table properties that would be set, so that readers use the key columns' statistics."""
+    lookups: tuple[KeyLookups, ...] = ()
+    """Of several commits: what a look-up of a key reads afterwards, against a rewrite at once."""
 
 
 def plan_clustering(
@@ -79,18 +83,14 @@ def plan_clustering(
         source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes, compression=codec
     )
     groups = [still_there(job.snapshot, paths) for paths in job.groups(size_of(commit_every, "commit_every"))]
-    rows = new_files = 0
-    new_bytes, seconds = 0.0, START_SECONDS if groups else 0.0
     writing = job.table.writing(job.snapshot, layout=job.layout, run=new_run(), compression=codec)
-    for files in groups:
-        scan = job.table.scan(job.snapshot, files)
-        refuse_wrong_sizes(scan)
-        placement, sizes, _ = plan(scan, writing, physical(job.layout, scan))
-        count = sum(sizes.rows.values())
-        rows, new_files = rows + count, new_files + placement.files
-        new_bytes += count * sizes.row_bytes
-        seconds += count * sizes.row_seconds * OVERHEAD / (os.cpu_count() or 1)
-    chosen = [file for files in groups for file in files.tolist()]
+    if not groups:
+        return ClusteringPlan(snapshot.name, snapshot.format, str(job.layout), 0, 0, 0, 0, 0, 0, 0, 0.0)
+    by = job.divided_by(size_of(commit_every, "commit_every"))
+    division = divide(job.table, job.snapshot, groups, job.layout, writing, by=by)
+    sizes = division.survey.sizes
+    rows = sum(sizes.rows.values())
+    chosen = np.concatenate(groups)
     return ClusteringPlan(
         table=job.snapshot.name,
         format=job.snapshot.format,
@@ -100,10 +100,11 @@ def plan_clustering(
         rows=rows,
         partitions=len({*job.snapshot.files.partition[chosen].tolist()}),
         commits=len(groups),
-        new_files=new_files,
-        new_bytes=round(new_bytes),
-        seconds=seconds,
+        new_files=division.files,
+        new_bytes=round(rows * sizes.row_bytes),
+        seconds=START_SECONDS + rows * sizes.row_seconds * OVERHEAD / (os.cpu_count() or 1),
         share_before=None if learned is None else learned.before,
         share_predicted=None if learned is None else learned.predicted,
-        properties=() if keep_properties or not groups else writing.properties,
+        properties=() if keep_properties else writing.properties,
+        lookups=division.lookups,
     )

@@ -12,7 +12,7 @@ from zonal.history.store import History
 from zonal.layouts.layout import short_text
 
 if TYPE_CHECKING:
-    from zonal.verbs.cluster import Clustering
+    from zonal.verbs.outcome import Clustering
 
 Database = History | str | None
 """A history, the URL of one, or none."""

@@ -16,6 +16,7 @@ import pyarrow.fs
 
 from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError, option, quoted
 from zonal.layouts.layout import Layout
+from zonal.layouts.ranks import Ranks
 from zonal.plan.choice import still_there
 from zonal.plan.placement import Placement, Sizes
 from zonal.plan.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Written
@@ -79,6 +80,8 @@ class Rewriter:
     """The codec of new files, where it isn't the table's own."""
     verify: bool = False
     """Whether the rows that are written are compared with those that were read, and not their number alone."""
+    ranks: Ranks | None = None
+    """Those that its commit has in the plan of the whole run, where that has several."""
 
     def rewrite(self, snapshot: Snapshot, files: Int64Array, number: int = 0) -> None:
         """Replace these files; parts that other writers changed meanwhile are done again from their version."""
@@ -122,7 +125,7 @@ class Rewriter:
         try:
             scan = table.scan(snapshot, files)
             written, expected = write_files(
-                snapshot, scan, writing, self.layout, self.runner, self.report, verify=self.verify
+                snapshot, scan, writing, self.layout, self.runner, self.report, verify=self.verify, ranks=self.ranks
             )
             self.report("committing")
             properties = () if self.keep_properties else writing.properties
@@ -174,6 +177,7 @@ def write_files(
     report: Report,
     *,
     verify: bool = False,
+    ranks: Ranks | None = None,
 ) -> tuple[list[Written], Expected]:
     """Write the scan's rows in the layout's order, and return the new files only if every row is in them.
 
@@ -181,7 +185,7 @@ def write_files(
     """
     report("sampling")
     refuse_wrong_sizes(scan)
-    placement, sizes, writing = plan(scan, writing, physical(layout, scan))
+    placement, sizes, writing = plan(scan, writing, physical(layout, scan), ranks=ranks)
     placement = replace(placement, verify=verify)
     report("rewriting")
     tallies, written = runner(scan, writing, placement, plan_splits(scan.sources, placement.files), report)

@@ -10,8 +10,8 @@ from typing import TypeVar
 from zonal.advising.advice import Advice, Candidate
 from zonal.layouts.layout import Layout
 from zonal.report.terminal.text import layout_text
-from zonal.verbs.cluster import Clustering
 from zonal.verbs.explain import Explanation
+from zonal.verbs.outcome import Clustering
 from zonal.verbs.planning import ClusteringPlan
 from zonal.verbs.show import ColumnHealth
 

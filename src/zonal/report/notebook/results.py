@@ -33,8 +33,8 @@ from zonal.report.wording import (
     what_text,
 )
 from zonal.values.sizes import size_text
-from zonal.verbs.cluster import Clustering
 from zonal.verbs.explain import Explanation
+from zonal.verbs.outcome import Clustering
 from zonal.verbs.planning import ClusteringPlan
 from zonal.verbs.show import TableHealth
 

@@ -25,8 +25,8 @@ from zonal.report.terminal.cluster import clustering_facts, nothing_text, predic
 from zonal.report.terminal.text import health_facts, layout_text
 from zonal.report.wording import Fact, lookup_text, plural, share_text
 from zonal.values.sizes import size_text
-from zonal.verbs.cluster import Clustering, KeyDepth
 from zonal.verbs.explain import Explanation, Level, ReadFile
+from zonal.verbs.outcome import Clustering, KeyDepth
 from zonal.verbs.show import ColumnHealth, TableHealth
 
 __all__ = ["audit_page", "clustering_page", "explanation_page", "health_page"]

@@ -8,8 +8,9 @@ from zonal.plan.rewrite import Property
 from zonal.report.terminal.text import layout_text, print_fact
 from zonal.report.wording import Fact, lookup_text, plural, share_text
 from zonal.values.sizes import size_text
-from zonal.verbs.cluster import Clustering
+from zonal.verbs.dividing import cost_text
 from zonal.verbs.learning import Predicted
+from zonal.verbs.outcome import Clustering
 from zonal.verbs.planning import ClusteringPlan
 
 
@@ -112,4 +113,9 @@ def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
         yield "queries", f"read {before} of the bytes now, and {after} afterwards, as predicted"
     yield from _property_facts(plan.properties)
     yield "commits", f"{plan.commits:,}"
+    for each in plan.lookups:
+        after = f"{share_text(each.in_commits)} of the files afterwards"
+        yield "look-up", f"one {each.column}: {after}, {share_text(each.at_once)} after a single commit, as predicted"
+    if cost := cost_text(plan.lookups, plan.commits):
+        yield "note", cost
     yield "time", f"about {max(plan.seconds, 1):,.0f} s on this machine"

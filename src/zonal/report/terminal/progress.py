@@ -14,6 +14,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 if TYPE_CHECKING:
     from zonal.verbs.cluster import Step
@@ -38,10 +39,10 @@ def step_bar() -> Iterator[Callable[[str, int, int], None] | None]:
 
 @contextmanager
 def rewrite_bar() -> "Iterator[Callable[[Step], None] | None]":
-    """Show a bar of the steps of a rewrite, with the time that is left."""
+    """Show a bar of the steps of a rewrite, with the time that is left, and print what is to be known before."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield None
+        yield lambda step: _note(console, step.note)
         return
     from zonal.values.sizes import size_text  # noqa: PLC0415
 
@@ -52,9 +53,17 @@ def rewrite_bar() -> "Iterator[Callable[[Step], None] | None]":
         def report(step: "Step") -> None:
             where = f"commit {step.commit} of {step.commits}: " if step.commits > 1 else ""
             what = f" {step.rows:,} rows, {size_text(step.bytes)}" if step.rows else ""
+            _note(bar.console, step.note)
             _update(bar, task, where + step.name + what, step.done, step.total)
 
         yield report
+
+
+def _note(console: Console, text: str) -> None:
+    from zonal.report.terminal.text import printable  # noqa: PLC0415 - `zonal --help` stays fast
+
+    if text:
+        console.print(Text(printable(text)), soft_wrap=True)
 
 
 @contextmanager

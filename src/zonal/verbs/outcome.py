@@ -1,0 +1,209 @@
+"""What a rewrite did, as a value: its numbers, notes and picture, and its place in the history."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from zonal.display import Shown
+from zonal.errors import ZonalError
+from zonal.history.records import HistoryError
+from zonal.layouts.layout import Layout
+from zonal.picture.picture import Picture
+from zonal.plan.rewrite import Property
+from zonal.skipping.depth import column_depth
+from zonal.snapshot import Snapshot
+from zonal.verbs.checking import Job
+from zonal.verbs.drawing import compared
+from zonal.verbs.learning import Learned, Predicted
+from zonal.verbs.recording import Database, opened, run_record
+from zonal.verbs.rewriting import Done
+
+
+@dataclass(frozen=True)
+class KeyDepth:
+    """Files that a look-up of one value of a key column reads on average."""
+
+    column: str
+    before: float
+    after: float
+    share_before: float | None = None
+    """Share of the table's bytes that it read before."""
+    share_after: float | None = None
+    """Share that it reads now; fewer and larger files may be as many bytes."""
+
+
+@dataclass(frozen=True)
+class Clustering(Shown):
+    """What a rewrite did."""
+
+    table: str
+    format: str
+    layout: str
+    run: str
+    versions: tuple[int, ...]
+    """Of each commit, in order; empty where there was nothing to do."""
+    rows: int
+    removed_files: int
+    removed_bytes: int
+    added_files: int
+    added_bytes: int
+    files_before: int
+    files_after: int
+    depths: tuple[KeyDepth, ...]
+    conflicts: int
+    seconds: float
+    predicted: Predicted | None = None
+    """Where queries were given: what they read."""
+    note: str = ""
+    """Why nothing was done, where queries say so, what a prediction is of, or why the run isn't in the history."""
+    picture: Picture | None = field(default=None, repr=False, compare=False)
+    """The files before and after as rectangles, where it was asked for."""
+    location: str = ""
+    """Where the table lies."""
+    predicted_files: int = 0
+    """What was expected of the new files, from a sample, before they were written …"""
+    predicted_bytes: int = 0
+    """… and of their bytes."""
+    properties: tuple[Property, ...] = ()
+    """Table properties that were set, so that readers use the key columns' statistics."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """When a run began, and what it is to tell in the end."""
+
+    began: float
+    picture: bool
+    hide: bool
+    database: Database
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def check(self) -> None:
+        """Refuse a history that can't be opened before any work starts."""
+        with opened(self.database):
+            pass
+
+    def remembered(self, done: Clustering) -> Clustering:
+        """Add a run to the history; what is committed stays done where that fails, and a note says so."""
+        try:
+            with opened(self.database) as history:
+                if history is not None and done.versions:
+                    history.add_run(run_record(done))
+        except HistoryError as error:
+            return replace(done, note=_noted(done, f"The run isn't in the history. {error}"))
+        return done
+
+    def remember_part(self, job: Job, run: str, done: Done) -> None:
+        """Add the commits of a run that failed later to the history, as far as that can be told."""
+        if done.versions:
+            with suppress(ZonalError):
+                after = job.table.newest().snapshot()
+                self.remembered(result_of(job.snapshot, after, job.layout, run, done, self, None))
+
+    def drawn(
+        self, done: Clustering, before: Snapshot, after: Snapshot, columns: Sequence[str], learned: Learned | None
+    ) -> Clustering:
+        """Add the picture that was asked for; what is committed is told, too, where it can't be drawn."""
+        if not self.picture:
+            return done
+        asked = None if learned is None else learned.asked
+        try:
+            return replace(done, picture=compared(before, after, columns, asked, hide=self.hide))
+        except Exception as error:
+            return replace(done, note=_noted(done, f"It can't be drawn: {error!r}. Please report this."))
+
+
+def _noted(done: Clustering, note: str) -> str:
+    return f"{done.note} {note}".lstrip()
+
+
+def left(snapshot: Snapshot, learned: Learned, account: Account) -> Clustering:
+    """Return the result of a run that leaves the table as it is, because its queries say so."""
+    found = "" if snapshot.layout is None else str(snapshot.layout)
+    files = len(snapshot.files)
+    done = Clustering(
+        snapshot.name, snapshot.format, found, run="", versions=(), rows=0, removed_files=0, removed_bytes=0,
+        added_files=0, added_bytes=0, files_before=files, files_after=files, depths=(), conflicts=0,
+        seconds=account.seconds, note=learned.reason, location=snapshot.location,
+    )  # fmt: skip
+    return account.drawn(done, snapshot, snapshot, (), learned)
+
+
+def result_of(
+    before: Snapshot,
+    after: Snapshot,
+    layout: Layout,
+    run: str,
+    done: Done,
+    account: Account,
+    learned: Learned | None,
+) -> Clustering:
+    found = Clustering(
+        table=after.name,
+        location=after.location,
+        format=after.format,
+        layout=str(layout),
+        run=run,
+        versions=done.versions,
+        rows=done.rows,
+        removed_files=done.removed_files,
+        removed_bytes=done.removed_bytes,
+        added_files=done.added_files,
+        added_bytes=done.added_bytes,
+        files_before=len(before.files),
+        files_after=len(after.files),
+        depths=tuple(depths(before, after, layout)),
+        conflicts=done.conflicts,
+        seconds=account.seconds,
+        predicted_files=done.predicted_files,
+        predicted_bytes=done.predicted_bytes,
+        properties=_set(after, done.properties),
+        predicted=None if learned is None else learned.held_against(after),
+        note=" ".join(_notes(before, after, done, learned)),
+    )
+    return account.drawn(found, before, after, layout.columns, learned)
+
+
+def _notes(before: Snapshot, after: Snapshot, done: Done, learned: Learned | None) -> Iterator[str]:
+    if learned is not None and (partly := _partly(before, done)):
+        yield partly
+    for each in dict.fromkeys(done.properties):
+        if each not in _set(after, done.properties):
+            yield (
+                f"The table property {each.name} stays as it is until all files have statistics of the key columns: "
+                "rewrite the rest of the table, too."
+            )
+
+
+def _set(after: Snapshot, properties: Sequence[Property]) -> tuple[Property, ...]:
+    """Return the properties that were set in the end."""
+    return tuple(each for each in dict.fromkeys(properties) if after.properties.get(each.name) == each.value)
+
+
+def _partly(before: Snapshot, done: Done) -> str:
+    """Say where the prediction is of more than what was rewritten; a copy is of all files, and removes none."""
+    if not 0 < done.removed_files < len(before.files):
+        return ""
+    return (
+        f"{done.removed_files:,} of {len(before.files):,} files were rewritten: what was predicted is of the whole "
+        "table in this layout."
+    )
+
+
+def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDepth]:
+    """Compare how well each key column skips."""
+    for name in layout.columns:
+        read = [_lookup(snapshot, name) for snapshot in (before, after)]
+        if read[0] is not None and read[1] is not None:
+            yield KeyDepth(name, read[0][0], read[1][0], read[0][1], read[1][1])
+
+
+def _lookup(snapshot: Snapshot, name: str) -> tuple[float, float | None] | None:
+    """Return the files that a look-up reads, and their share of the bytes."""
+    if (depth := column_depth(snapshot, name)) is None:
+        return (float(len(snapshot.files)), 1.0) if name in snapshot.physical else None
+    return depth.lookup_files, depth.lookup_share
