@@ -379,9 +379,11 @@ def test_a_clustering_holds_what_was_predicted_against_what_came_out():
 
 
 def test_a_plan_tells_what_is_predicted():
-    plan = ClusteringPlan("t", "delta", str(TREE), 9, 9, 9, 1, 1, 3, 9, 1.0, share_before=0.5, share_predicted=0.05)
+    plan = ClusteringPlan(
+        "t", "delta", str(TREE), 9, 9, 9, 1, 1, 3, 9, 1.0, share_before=0.5, share_predicted=0.05, queries=7
+    )
     said = described(plan, print_plan)
-    assert "read 50.0% of the bytes now, and 5.0% afterwards, as predicted" in said
+    assert "7 queries read 50.0% of the bytes now, and 5.0% afterwards, as predicted" in said
     assert HIDDEN not in said
 
 

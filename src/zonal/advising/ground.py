@@ -84,6 +84,11 @@ class Ground:
         fewer = SampledRows(trial.rows.data.take(some), trial.rows.partition[some])
         return replace(trial, rows=fewer, coded=trial.coded.some(some))
 
+    def unparted(self) -> "Ground":
+        """Return the same with all queries on both sides: what they read under a layout that is decided."""
+        every = np.arange(len(self.asked))
+        return replace(self, learn=every, held=every)
+
     def _with(self, queries: Int64Array) -> Trial:
         asked, known = self._half(queries), self.sample.in_partition
         return replace(

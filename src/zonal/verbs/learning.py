@@ -36,9 +36,10 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """A layout, and the queries that tell what it is worth; for `auto` those that it was not chosen with.
+    """A layout, and what all queries of the log read: before, and as predicted of the whole table, freshly clustered.
 
-    What is predicted is of the whole table, freshly clustered.
+    However the layout came about, the same log and the same layout give the same numbers. `advise` measures candidates
+    with queries that they weren't made with, and its shares are of those.
     """
 
     layout: Layout | None
@@ -119,7 +120,7 @@ def foretell(
     if isinstance(ground, str):
         name = quoted(snapshot.name, limit=200)
         raise TableError(f"What queries would read of {name} can't be predicted. {ground}")
-    return Learned(layout, "", ground.asked, ground.standing.current.mean, ground.predicted(layout).mean)
+    return _applied(layout, ground)
 
 
 def _request(
@@ -135,11 +136,17 @@ def _request(
 
 def _best(request: AdviceRequest, ground: Ground) -> Learned:
     advice = conclude(ground, request.terms)
-    before = advice.now.bytes if advice.now is not None else 1.0
     best = advice.best
     if advice.verdict != "cluster" or best is None or best.layout is None:
-        return Learned(None, advice.reason, ground.measured, before, before)
-    return Learned(best.layout, advice.reason, ground.measured, before, best.reads.bytes)
+        before = ground.standing.current.mean
+        return Learned(None, advice.reason, ground.asked, before, before)
+    return _applied(best.layout, ground, advice.reason)
+
+
+def _applied(layout: Layout, ground: Ground, reason: str = "") -> Learned:
+    """Return what all queries read under a layout that is decided."""
+    found = ground.unparted().predicted(layout)
+    return Learned(layout, reason, ground.asked, ground.standing.current.mean, found.mean)
 
 
 def _tree(ground: Ground) -> Learned:
@@ -154,5 +161,4 @@ def _tree(ground: Ground) -> Learned:
     if tree is None:
         name = quoted(ground.snapshot.name, limit=200)
         raise LayoutError(f"No tree can be learned for {name}: no cut would spare its queries anything.")
-    before = ground.standing.current.mean
-    return Learned(tree, "", ground.asked, before, ground.predicted(tree, ground.sample).mean)
+    return _applied(tree, ground)

@@ -48,6 +48,8 @@ class ClusteringPlan(Shown):
     """Why nothing would be done, where queries say so."""
     properties: tuple[Property, ...] = ()
     """Table properties that would be set, so that readers use the key columns' statistics."""
+    queries: int = 0
+    """Different queries of the log that the shares are of."""
     lookups: tuple[KeyLookups, ...] = ()
     """Of several commits: what a look-up of a key reads afterwards, against a rewrite at once."""
 
@@ -103,6 +105,7 @@ def plan_clustering(
         new_files=division.files,
         new_bytes=round(rows * sizes.row_bytes),
         seconds=START_SECONDS + rows * sizes.row_seconds * OVERHEAD / (os.cpu_count() or 1),
+        queries=0 if learned is None else len(learned.asked),
         share_before=None if learned is None else learned.before,
         share_predicted=None if learned is None else learned.predicted,
         properties=() if keep_properties else writing.properties,

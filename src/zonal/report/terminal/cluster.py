@@ -110,7 +110,8 @@ def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
     yield "into", f"about {plural(plan.new_files, 'file')}, {size_text(plan.new_bytes)}"
     if plan.share_before is not None and plan.share_predicted is not None:
         before, after = share_text(plan.share_before), share_text(plan.share_predicted)
-        yield "queries", f"read {before} of the bytes now, and {after} afterwards, as predicted"
+        asked = plural(plan.queries, "query", "queries")
+        yield "queries", f"{asked} read {before} of the bytes now, and {after} afterwards, as predicted"
     yield from _property_facts(plan.properties)
     yield "commits", f"{plan.commits:,}"
     for each in plan.lookups:
