@@ -697,7 +697,7 @@ def test_tables_that_are_not_there(tmp_path):
     (tmp_path / "broken" / "a.parquet").write_bytes(b"")
     with pytest.raises(TableError, match=r"can be read.*a\.parquet"):
         ParquetTable(str(tmp_path / "broken")).snapshot()
-    with pytest.raises(TableError, match="Can't open the storage"):
+    with pytest.raises(TableError, match="doesn't know the storage nowhere://"):
         ParquetTable("nowhere://x/y")
     with pytest.raises(TableError, match="is no file of"):
         ParquetTable(str(tmp_path / "orders")).open_file(str(tmp_path / "orders2" / "a.parquet"))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from zonal.errors import TableError, quoted
+from zonal.storage.causes import STORAGE_ERRORS
 from zonal.tables.hive_folders import is_hidden
 
 _MARK = re.compile(
@@ -99,6 +100,6 @@ def _above(filesystem: pa.fs.FileSystem, root: str) -> Managed | None:
                 info.path.endswith(".metadata.json") for info in filesystem.get_file_info(inside)
             ):
                 return Managed("Iceberg", folder)
-        except (OSError, pa.ArrowException):
+        except STORAGE_ERRORS:
             return None
     return None

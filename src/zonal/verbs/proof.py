@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-import pyarrow as pa
-import pyarrow.fs
 import pyarrow.parquet as pq
 
 from zonal.durability import flush_folders
@@ -14,6 +12,7 @@ from zonal.errors import TableError, ZonalError, quoted
 from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
 from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.storage import local_path
+from zonal.storage.causes import STORAGE_ERRORS, cause_of
 from zonal.values.checksum import MODULUS
 
 LOOKS = 8
@@ -76,8 +75,8 @@ def _check_file(writing: Writing, file: Written) -> None:
             raise _lost(file, "isn't there" if size is None else f"has {size:,} bytes instead of {file.size:,}")
         with filesystem.open_input_file(path) as source:
             rows = pq.read_metadata(source).num_rows
-    except (OSError, pa.ArrowException) as error:
-        raise _lost(file, f"can't be read ({str(error).rstrip('.')})") from error
+    except STORAGE_ERRORS as error:
+        raise _lost(file, f"can't be read ({cause_of(error)})") from error
     if rows != file.rows:
         raise _lost(file, f"has {rows:,} rows instead of {file.rows:,}")
 

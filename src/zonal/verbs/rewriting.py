@@ -21,6 +21,7 @@ from zonal.plan.choice import still_there
 from zonal.plan.placement import Placement, Sizes
 from zonal.plan.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Written
 from zonal.snapshot import Snapshot
+from zonal.storage.causes import STORAGE_ERRORS
 from zonal.study.sample import plan
 from zonal.tables.protocol import Rewritable
 from zonal.values.arrays import Int64Array
@@ -329,11 +330,11 @@ def sweep(writing: Writing, kept: Collection[str]) -> None:
     """
     filesystem, folder = writing.storage.locate(writing.folder)
     keep = {writing.storage.locate(path)[1] for path in kept}
-    with suppress(OSError):
+    with suppress(*STORAGE_ERRORS):
         if not keep:
             filesystem.delete_dir(folder)
             return
         for info in filesystem.get_file_info(pa.fs.FileSelector(folder, recursive=True, allow_not_found=True)):
             if info.is_file and info.path not in keep:
-                with suppress(OSError):
+                with suppress(*STORAGE_ERRORS):
                     filesystem.delete_file(info.path)

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pyarrow as pa
-
 from zonal.errors import TableError, quoted
+from zonal.storage.causes import STORAGE_ERRORS, told
 
 
 class FileError(TableError):
@@ -23,5 +22,5 @@ def naming(path: str, *, doing: str = "read") -> Iterator[None]:
         raise TableError(f"The file {quoted(path, limit=300)} doesn't exist.") from None
     except FileError as error:
         raise TableError(f"Can't {doing} the file {quoted(path, limit=300)}: {error}.") from None
-    except (OSError, pa.ArrowException) as error:
-        raise TableError(f"Can't {doing} the file {quoted(path, limit=300)}: {str(error).rstrip('.')}.") from error
+    except STORAGE_ERRORS as error:
+        raise TableError(f"Can't {doing} the file {quoted(path, limit=300)}: {told(error)}") from error

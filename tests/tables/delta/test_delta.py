@@ -32,7 +32,9 @@ from support.delta_tables import (
 from zonal.errors import TableError
 from zonal.layouts.layout import Layout
 from zonal.snapshot import UNKNOWN
-from zonal.storage import Storage, azure_arguments, s3_arguments
+from zonal.storage import Storage
+from zonal.storage.arguments import azure_arguments, s3_arguments
+from zonal.storage.options import Given
 from zonal.tables.delta import log as deltalog
 from zonal.tables.delta import stats as deltastats
 from zonal.tables.delta.listing import LogFolder
@@ -854,13 +856,14 @@ def test_a_missing_data_file_is_named_when_opened(log):
 def test_storage_options_have_their_usual_names():
     given = {"aws_access_key_id": "k", "aws_secret_access_key": "s", "aws_session_token": "t", "region": "eu-west-1"}
     expected = {"access_key": "k", "secret_key": "s", "session_token": "t", "region": "eu-west-1"}
-    assert s3_arguments(given) == expected
-    assert s3_arguments({"aws_endpoint_url": "minio:9000", "aws_allow_http": "true", "aws_skip_signature": "true"}) == {
+    assert s3_arguments(Given((given,))) == expected
+    plain = {"aws_endpoint_url": "minio:9000", "aws_allow_http": "true", "aws_skip_signature": "true"}
+    assert s3_arguments(Given((plain,))) == {
         "endpoint_override": "minio:9000",
         "scheme": "http",
         "anonymous": True,
     }
-    assert azure_arguments({"azure_storage_account_key": "k"}, "box@acc.dfs.core.windows.net") == {
+    assert azure_arguments(Given(({"azure_storage_account_key": "k"},)), "box@acc.dfs.core.windows.net") == {
         "account_name": "acc",
         "account_key": "k",
     }

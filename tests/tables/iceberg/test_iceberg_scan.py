@@ -52,7 +52,8 @@ from support.iceberg_tables import catalog_in, properties_in
 from zonal.errors import ColumnError, ConflictError, TableError
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import FIELD_ID, EqualityDelete, Vector
-from zonal.storage import azure_arguments, gcs_arguments, s3_arguments
+from zonal.storage.arguments import azure_arguments, gcs_arguments, s3_arguments
+from zonal.storage.options import Given
 from zonal.tables.iceberg.create import IcebergDestination
 
 EVERYTHING = Schema(
@@ -419,15 +420,16 @@ def test_credentials_for_workers_are_those_of_the_files_only(catalog):
         "client.region": "eu",
         "s3.anonymous": "no",
     }
-    assert s3_arguments(properties) == {
+    assert s3_arguments(Given((properties,))) == {
         "access_key": "me",
         "region": "eu",
         "endpoint_override": "minio:9000",
         "scheme": "http",
     }
-    token = gcs_arguments({"gcs.oauth2.token": "t", "gcs.oauth2.token-expires-at": "1000"})
+    token = gcs_arguments(Given(({"gcs.oauth2.token": "t", "gcs.oauth2.token-expires-at": "1000"},)))
     assert sorted(token) == ["access_token", "credential_token_expiration"]
-    assert azure_arguments({"adls.account-key": "k", "adls.sas-token.acc": "s"}, "c@acc.dfs.core.windows.net") == {
+    keys = Given(({"adls.account-key": "k", "adls.sas-token.acc": "s"},))
+    assert azure_arguments(keys, "c@acc.dfs.core.windows.net") == {
         "account_name": "acc",
         "account_key": "k",
         "sas_token": "s",

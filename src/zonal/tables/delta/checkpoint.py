@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from zonal.errors import TableError, quoted
 from zonal.snapshot import UNKNOWN
 from zonal.storage import open_regular
+from zonal.storage.causes import told
 from zonal.tables.delta.adds import ADDS, LAYOUT_TAG, STRINGS, Adds, dumped, vector_id
 
 _SMALL = ("protocol", "metaData", "domainMetadata", "sidecar")
@@ -36,7 +37,7 @@ def read_checkpoint_file(
     except TableError:
         raise
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise TableError(f"The checkpoint file {quoted(path, limit=300)} can't be read: {error}") from None
+        raise TableError(f"The checkpoint file {quoted(path, limit=300)} can't be read: {told(error)}") from None
 
 
 def _read_adds(file: pq.ParquetFile, resolve: Callable[[str], str]) -> Adds:

@@ -15,6 +15,7 @@ import pyarrow.fs
 
 from zonal.errors import TableError, quoted
 from zonal.storage import open_regular
+from zonal.storage.causes import STORAGE_ERRORS, told
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-fA-F-]{36}))?\.(parquet|json)")
@@ -86,9 +87,9 @@ class LogFolder:
         """List the folder; a folder that doesn't exist or has no log raises a `TableError`."""
         try:
             infos = filesystem.get_file_info(pa.fs.FileSelector(folder))
-        except OSError as error:
+        except STORAGE_ERRORS as error:
             raise TableError(
-                f"Can't list {quoted(folder, limit=300)}, so there is no Delta table to read: {error}"
+                f"Can't list {quoted(folder, limit=300)}, so there is no Delta table to read: {told(error)}"
             ) from None
         commits = {int(match[1]): info for info in infos if (match := _COMMIT.fullmatch(info.base_name))}
         checkpoints = _complete_checkpoints(infos)
@@ -178,8 +179,8 @@ class LogFolder:
             with open_regular(self.filesystem, info.path) as source:
                 data: bytes = source.read()
                 return data.decode()
-        except (OSError, UnicodeDecodeError) as error:
-            raise TableError(f"Can't read {quoted(info.path, limit=300)}: {error}") from None
+        except (*STORAGE_ERRORS, UnicodeDecodeError) as error:
+            raise TableError(f"Can't read {quoted(info.path, limit=300)}: {told(error)}") from None
 
     def read_all(self, infos: Iterable[pa.fs.FileInfo]) -> Iterator[str]:
         """Yield the texts in order, a few requests at a time: on an object store, waiting takes all the time."""

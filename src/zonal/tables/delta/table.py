@@ -13,6 +13,7 @@ from zonal.parquet.codecs import CODECS, known_codec
 from zonal.plan.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import Storage, open_regular
+from zonal.storage.causes import STORAGE_ERRORS
 from zonal.tables.delta.adds import LiveFile
 from zonal.tables.delta.commit import Replacement, commit, log_folder
 from zonal.tables.delta.files import files_of
@@ -47,8 +48,10 @@ def is_delta(location: str, *, storage_options: Mapping[str, str] | None = None)
     filesystem, path = storage.locate(f"{storage.root}/_delta_log")
     try:
         kind = filesystem.get_file_info(path).type
-    except OSError as error:
-        raise TableError(f"Can't look for a table at {quoted(storage.root, limit=300)}: {error}") from None
+    except STORAGE_ERRORS as error:
+        raise TableError(
+            f"Can't look for a table at {quoted(storage.root, limit=300)}: {storage.told(error)}"
+        ) from None
     return bool(kind == pa.fs.FileType.Directory)
 
 
@@ -257,8 +260,9 @@ class DeltaTable:
         try:
             filesystem, inner = self._storage.locate(path)
             return open_regular(filesystem, inner)
-        except OSError as error:
-            raise TableError(f"Can't open {quoted(path, limit=300)} of {quoted(self.name)}: {error}") from None
+        except STORAGE_ERRORS as error:
+            what = self._storage.told(error, path)
+            raise TableError(f"Can't open {quoted(path, limit=300)} of {quoted(self.name)}: {what}") from None
 
 
 def _refuse_unreadable(protocol: Protocol, name: str) -> None:

@@ -22,6 +22,7 @@ from pyiceberg.io import FileIO
 from zonal.errors import TableError, quoted
 from zonal.snapshot import UNKNOWN
 from zonal.storage import refuse_special
+from zonal.storage.causes import store_in, told
 from zonal.tables.iceberg.avro import records
 from zonal.values.arrays import Int64Array
 
@@ -357,5 +358,5 @@ def naming(path: str) -> Iterator[None]:
     except FileNotFoundError:
         raise TableError(f"The metadata file {quoted(path, limit=300)} doesn't exist.") from None
     except Exception as error:
-        what = quoted(f"{type(error).__name__}: {error}", limit=200)
-        raise TableError(f"Can't read the metadata file {quoted(path, limit=300)}: {what}.") from error
+        what = told(error) if store_in(error) else f"{quoted(f'{type(error).__name__}: {error}', limit=200)}."
+        raise TableError(f"Can't read the metadata file {quoted(path, limit=300)}: {what}") from error

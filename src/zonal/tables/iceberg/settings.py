@@ -11,6 +11,7 @@ from zonal.errors import TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Writing
 from zonal.storage import Storage
+from zonal.storage.options import store_options
 from zonal.tables.iceberg.bounds import fields
 from zonal.tables.iceberg.files import data_location
 from zonal.tables.iceberg.manifest_writers import lost_metadata
@@ -19,7 +20,6 @@ from zonal.tables.iceberg.scan import reading_schema, writing_schema
 CODEC, LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
 BLOOM = "write.parquet.bloom-filter-enabled.column."
 _CODECS = {name: name for name in ("zstd", "gzip", "snappy", "brotli", "lz4")} | {"uncompressed": "none"}
-_STORAGE_OPTIONS = ("s3.", "gcs.", "adls.", "client.", "aws_", "google_", "azure_")
 _SIGNING = ("s3.signer", "s3.remote-signing-enabled")
 
 
@@ -53,13 +53,12 @@ def writing_of(
 def storage_of(table: Table) -> Storage:
     """Return how workers open the table's files: with the options of the catalog's file access, and no others."""
     properties: Mapping[str, object] = table.io.properties
-    options = {key: str(value) for key, value in properties.items() if key.lower().startswith(_STORAGE_OPTIONS)}
-    if any(options.get(key, "false").lower() != "false" for key in _SIGNING):
+    if any(str(properties.get(key, "false")).lower() != "false" for key in _SIGNING):
         raise TableError(
             "The catalog signs each request to the object store itself, which Spark's workers can't ask for. Give "
             "credentials with the storage options, and set s3.remote-signing-enabled to false."
         )
-    return Storage(table.metadata.location, options)
+    return Storage(table.metadata.location, store_options(properties))
 
 
 def compression_of(name: str, properties: Mapping[str, str]) -> tuple[str, int | None]:

@@ -1,9 +1,10 @@
 """Iceberg tables, from a catalog or from a metadata file, by way of PyIceberg's tables and file access."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -21,11 +22,15 @@ from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Rewrite, Scan, Writing
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import refuse_special
+from zonal.storage.causes import hidden
+from zonal.storage.connecting import PATIENCE, within
+from zonal.storage.options import for_pyiceberg
 from zonal.tables.iceberg.bounds import arrow_schema, fields, leaves
 from zonal.tables.iceberg.commit import Target, commit_rewrite, files_since
 from zonal.tables.iceberg.entries import read_contents
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.files import blockers_of, field_text, files_of, set_fields
+from zonal.tables.iceberg.io import opened_by_storage
 from zonal.tables.iceberg.manifests import read_live
 from zonal.tables.iceberg.scan import global_specs, scan
 from zonal.tables.iceberg.settings import storage_of, writing_of
@@ -34,6 +39,11 @@ from zonal.values.arrays import Int64Array
 
 EMBEDDED_CATALOG = "zonal"
 """Name of the SQLite catalog in `~/.zonal`, which stands in where PyIceberg has no catalog configured."""
+
+LOADING = 60.0
+"""Seconds to wait for a table: its metadata may be large."""
+_REMOTE = ("rest", "hive", "glue", "dynamodb", "bigquery")
+Result = TypeVar("Result")
 
 _HOW_TO_CONFIGURE = (
     "Name a catalog in ~/.pyiceberg.yaml, or set PYICEBERG_CATALOG__{name}__URI, "
@@ -68,7 +78,7 @@ class IcebergTable:
         """Load `namespace.table` from a catalog of PyIceberg's configuration, or from the one in `~/.zonal`."""
         found = find_catalog(catalog, catalog_properties or {})
         try:
-            table = found.load_table(identifier)
+            table = _in_time(found.properties, LOADING, lambda: found.load_table(identifier))
         except (NoSuchTableError, NoSuchNamespaceError):
             raise TableError(
                 f"There is no table {quoted(identifier)} in the catalog {quoted(found.name)}. "
@@ -86,7 +96,7 @@ class IcebergTable:
     ) -> "IcebergTable":
         """Load the table that a `…metadata.json` file describes; `properties` are those of PyIceberg's file access."""
         try:
-            table = StaticTable.from_metadata(location, dict(properties or {}))
+            table = StaticTable.from_metadata(location, opened_by_storage(for_pyiceberg(properties or {})))
         except FileNotFoundError:
             raise TableError(f"There is no metadata file {quoted(location, limit=300)}.") from None
         except Exception as error:  # damaged metadata goes wrong in any way
@@ -208,7 +218,8 @@ class IcebergTable:
 
     def _load(self) -> PyIcebergTable:
         try:
-            return self.table.catalog.load_table(self.table.name())
+            catalog = self.table.catalog
+            return _in_time(catalog.properties, LOADING, lambda: catalog.load_table(self.table.name()))
         except (NoSuchTableError, NoSuchNamespaceError):
             raise TableError(f"The table {quoted(self.name)} has been dropped.") from None
         except Exception as error:
@@ -257,7 +268,7 @@ def find_catalog(name: str | None, properties: Mapping[str, str], *, create: boo
         name = name or _default(config, properties)
         if name is None or (name == EMBEDDED_CATALOG and _is_embedded(config, properties)):
             return _embedded_catalog(create=create)
-        configured = {**(config.get_catalog_config(name) or {}), **properties}
+        configured = {**(config.get_catalog_config(name) or {}), **for_pyiceberg(properties)}
         if not configured:
             raise TableError(
                 f"Unknown catalog {quoted(name)}. {suggestion(name, config.get_known_catalogs())} "
@@ -304,12 +315,32 @@ def _embedded_catalog(*, create: bool) -> Catalog:
 
 def _open_catalog(name: str, properties: dict[str, str], *, create: bool) -> Catalog:
     """Open a catalog without creating anything: SQLite makes a file, and PyIceberg tables in it, on first contact."""
+    properties = opened_by_storage(properties)
     if create:
-        return load_catalog(name, **properties)
+        return _in_time(properties, PATIENCE, lambda: load_catalog(name, **properties))
     scheme, _, path = properties.get("uri", "").partition(":///")
     if scheme.startswith("sqlite") and path and path != ":memory:" and not Path(path).exists():
         raise TableError(f"The catalog {quoted(name)} has no database file {quoted(path, limit=300)}.")
-    return load_catalog(name, **{"init_catalog_tables": "false", **properties})
+    properties = {"init_catalog_tables": "false", **properties}
+    return _in_time(properties, PATIENCE, lambda: load_catalog(name, **properties))
+
+
+def _in_time(properties: Mapping[str, str], seconds: float, work: Callable[[], Result]) -> Result:
+    """Ask a catalog that another machine may serve; where it doesn't answer, an error says so.
+
+    Of PyIceberg's clients, most wait forever.
+    """
+    uri = str(properties.get("uri", ""))
+    if uri.startswith("sqlite") or not (uri or properties.get("type") in _REMOTE):
+        return work()
+    try:
+        return within(seconds, work)
+    except TimeoutError:
+        at = f" at {hidden(uri)}" if uri else ""
+        raise TableError(
+            f"The catalog{at} didn't answer within {seconds:g} seconds. Check its property uri, and that this machine "
+            "reaches it."
+        ) from None
 
 
 def _nearest(catalog: Catalog, identifier: str) -> str:

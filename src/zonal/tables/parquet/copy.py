@@ -12,7 +12,7 @@ from zonal.errors import ColumnError, ConflictError, TableError, option, quoted,
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Reading, Scan, Source, Writing, Written
 from zonal.snapshot import UNKNOWN, Snapshot
-from zonal.storage import Storage
+from zonal.storage import Storage, local_path
 from zonal.tables.hive_folders import LONGEST_NAME, hive_folders
 from zonal.tables.protocol import Sending, unheard
 from zonal.values.arrays import Int64Array
@@ -79,12 +79,12 @@ class ParquetDestination:
         run: str,
     ) -> Writing:
         """Write to a folder beside the new one; refuse if there is something already."""
-        filesystem, path = self._storage.locate(self.name)
-        if not isinstance(filesystem, pa.fs.LocalFileSystem):
+        if local_path(self.name) is None:
             raise TableError(
                 f"{quoted(self.name, limit=300)} is in an object store, where a folder of Parquet files can't appear "
-                f"at once. {_instead()}"
+                f"at once. Write a table instead: {option('into', 'iceberg:…')}."
             )
+        _, path = self._storage.locate(self.name)
         if self._is_there(path):
             raise TableError(
                 f"{quoted(self.name, limit=300)} exists already. Choose a new folder for {option('into')}."

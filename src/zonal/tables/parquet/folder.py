@@ -20,6 +20,8 @@ from zonal.parquet.statistics import NOTHING, Range, Scalar, Statistics
 from zonal.plan.rewrite import Scan
 from zonal.snapshot import UNKNOWN, Bounds, Files, LazyBounds, Physical, Snapshot
 from zonal.storage import Storage, open_regular
+from zonal.storage.causes import STORAGE_ERRORS
+from zonal.storage.location import catalog_hint
 from zonal.tables.foreign import refuse_managed
 from zonal.tables.hive_folders import HIVE_NULL, is_hidden
 from zonal.tables.parquet.copy import LAYOUT_KEY, scan_files
@@ -47,16 +49,16 @@ class ParquetTable:
 
     Folders named `key=value` are Hive partitions; names that begin with `_` or `.` don't belong to the table.
     A folder that belongs to a table of another format is refused, unless its files are wanted `as_is`.
-    `storage_options` are for S3: those of `pyarrow.fs.S3FileSystem`, or their `AWS_…` names.
+    `storage_options` are those of `zonal.storage.options`.
     """
 
     def __init__(self, location: str, *, storage_options: Mapping[str, str] | None = None, as_is: bool = False) -> None:
-        self.name = location
         self._as_is = as_is
         self.storage = Storage(location, storage_options or {})
         self._storage, self._root = self.storage.locate(self.storage.root)
         local = isinstance(self._storage, fs.LocalFileSystem)
-        self._base = self._root if local else location.partition("?")[0].rstrip("/")
+        self._base = self._root if local else self.storage.root
+        self.name = location if local else self.storage.root  # without the credentials that a URI may hold
         self._footers: dict[str, Footer | TableError] = {}
 
     def snapshot(self, progress: Progress | None = None) -> Snapshot:
@@ -102,8 +104,8 @@ class ParquetTable:
             raise TableError(f"{quoted(path)} is no file of {quoted(self.name)}.")
         try:
             return open_regular(self._storage, self._root + inside)
-        except (OSError, pa.ArrowException) as error:
-            raise TableError(f"It can't be opened: {error}") from error
+        except STORAGE_ERRORS as error:
+            raise TableError(f"It can't be opened: {self.storage.told(error, path)}") from error
 
     def scan(self, snapshot: Snapshot, files: Int64Array, *, columns: Sequence[str] | None = None) -> Scan:
         """Return how workers read these files: columns by name, those of Hive partitions from the folders' names."""
@@ -149,10 +151,11 @@ class ParquetTable:
                 listed = [info for info in self._storage.get_file_info(selector) if info.is_file]
                 if not self._as_is:
                     refuse_managed(self.name, self._storage, self._root.rstrip("/"), [info.path for info in listed])
-        except (OSError, pa.ArrowException) as error:
-            raise TableError(f"{quoted(self.name)} can't be listed: {error}") from error
+        except STORAGE_ERRORS as error:
+            raise TableError(f"{quoted(self.name)} can't be listed: {self.storage.told(error)}") from error
         if top.type == fs.FileType.NotFound:
-            raise TableError(f"There is nothing at {quoted(self.name)}. {self._nearest()}".rstrip())
+            hints = (self._nearest(), catalog_hint(self.name))
+            raise TableError(" ".join((f"There is nothing at {quoted(self.name)}.", *filter(None, hints))))
         found = [self._found(info) for info in listed if not is_hidden(info.path[len(self._root) :])]
         if not found:
             raise TableError(f"{quoted(self.name)} has no Parquet files.")
@@ -166,8 +169,8 @@ class ParquetTable:
         parent, _, name = self._root.rpartition("/")
         try:
             around = self._storage.get_file_info(fs.FileSelector(parent or "/"))
-        except (OSError, pa.ArrowException):
-            return ""
+        except STORAGE_ERRORS as error:
+            return "" if isinstance(self._storage, fs.LocalFileSystem) else self.storage.told(error)
         return suggestion(name, sorted(info.base_name for info in around if not is_hidden(info.base_name)))
 
 

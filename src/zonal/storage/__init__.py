@@ -1,0 +1,125 @@
+"""Where tables lie: local files and object stores, by way of pyarrow's file systems."""
+
+import errno
+import os
+from collections.abc import Mapping
+from os.path import abspath
+from stat import S_ISREG
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs
+
+from zonal.errors import TableError
+from zonal.storage.arguments import azure_arguments, gcs_arguments, in_location, s3_arguments, s3_environment
+from zonal.storage.causes import told
+from zonal.storage.connecting import Store, connect
+from zonal.storage.location import is_uri, local_path, refuse_host, refuse_other_names, store_of
+from zonal.storage.options import Given
+
+__all__ = ["Storage", "local_path", "open_regular", "refuse_special"]
+
+
+class Storage:
+    """Where a table lies, and how its files are opened.
+
+    Locations of files are literal (nothing is percent-encoded) and carry no credentials: local paths, or
+    `scheme://bucket/key`. A store that doesn't answer is refused within seconds when the first of its files is located,
+    and at once from then on.
+    """
+
+    def __init__(self, location: str, options: Mapping[str, str]) -> None:
+        refuse_other_names(location)
+        self._options = {name.lower(): value for name, value in options.items()}
+        self._stores: dict[tuple[str, str], Store] = {}
+        self._filesystems: dict[tuple[str, str], pa.fs.FileSystem | TableError] = {}
+        if not is_uri(location):
+            self.root = abspath(location)
+        elif urlsplit(location).scheme.lower() == "file":
+            refuse_host(urlsplit(location).netloc, location)
+            self.root = abspath(unquote(urlsplit(location).path))
+        else:
+            parts = urlsplit(location)
+            scheme, host = parts.scheme.lower(), parts.netloc
+            if store_of(scheme) != "abfss":
+                host = host.rpartition("@")[2]
+            self.root = f"{scheme}://{host}{parts.path}".rstrip("/")
+            self._stores[scheme, host] = self._store(scheme, host, in_location(store_of(scheme), location))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave connections out: other processes make their own, and hear why they can't."""
+        return self.__dict__ | {"_filesystems": {}}
+
+    def resolve(self, path: str) -> str:
+        """Return the location of a path in the log: a relative path or a URI, percent-encoded once ("Add File")."""
+        full, literal = is_uri(path), unquote(path) if "%" in path else path
+        if full:
+            return local_path(literal) or literal
+        if not literal.startswith("/"):
+            return f"{self.root}/{literal}"
+        # As in every URI, a leading slash starts at the store's root.
+        return literal if not is_uri(self.root) else "/".join(self.root.split("/", 3)[:3]) + literal
+
+    def locate(self, location: str) -> tuple[pa.fs.FileSystem, str]:
+        """Return the file system of a location, and the path in it."""
+        if (path := local_path(location)) is not None:
+            return pa.fs.LocalFileSystem(), path
+        scheme, host, path = self._parts(location)
+        inside = f"/{path}" if store_of(scheme) == "hdfs" else f"{host.partition('@')[0]}/{path}"
+        if (found := self._filesystems.get((scheme, host))) is None:
+            found = self._filesystems[scheme, host] = self._connected(location, inside)
+        if isinstance(found, TableError):
+            raise TableError(str(found))
+        return found, inside
+
+    def told(self, error: Exception, location: str | None = None) -> str:
+        """Tell what went wrong with a location: the cause, the server, and what to check."""
+        location = self.root if location is None else location
+        if local_path(location) is not None:
+            return told(error)
+        store = self._store_at(location)
+        return told(error, store=store.kind, endpoint=store.endpoint, secrets=store.secrets)
+
+    def _connected(self, location: str, inside: str) -> "pa.fs.FileSystem | TableError":
+        try:
+            return connect(self._store_at(location), inside)
+        except TableError as error:
+            return error
+
+    def _store_at(self, location: str) -> Store:
+        scheme, host, _ = self._parts(location)
+        if (scheme, host) not in self._stores:
+            refuse_other_names(location)
+            self._stores[scheme, host] = self._store(scheme, host, {})
+        return self._stores[scheme, host]
+
+    @staticmethod
+    def _parts(location: str) -> tuple[str, str, str]:
+        scheme, _, rest = location.partition("://")
+        host, _, path = rest.partition("/")
+        return scheme.lower(), host, path
+
+    def _store(self, scheme: str, host: str, own: Mapping[str, str]) -> Store:
+        kind = store_of(scheme)
+        given = Given((self._options, own))
+        if kind == "s3":
+            found = s3_arguments(Given((*given.layers, s3_environment(os.environ))))
+        elif kind == "gs":
+            found = gcs_arguments(given)
+        else:
+            found = azure_arguments(given, host) if kind == "abfss" else {}
+        return Store(kind, host, tuple(found.items()))
+
+
+def open_regular(filesystem: pa.fs.FileSystem, path: str) -> pa.NativeFile:
+    """Open a file for random access, but on a local disk nothing that `refuse_special` refuses."""
+    if isinstance(filesystem, pa.fs.LocalFileSystem):
+        refuse_special(path)
+    return filesystem.open_input_file(path)
+
+
+def refuse_special(location: str) -> None:
+    """Raise an `OSError` for a local pipe, socket or device: opening one may wait forever, and reading never end."""
+    path = local_path(location)
+    if path is not None and not S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "It isn't a regular file", path)

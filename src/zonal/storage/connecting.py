@@ -1,0 +1,164 @@
+"""Open object stores: file systems that are known to answer, and errors that say within seconds why others don't."""
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import monotonic
+from typing import Any, TypeVar
+
+import pyarrow.fs
+
+from zonal.errors import TableError, quoted
+from zonal.storage.causes import STORAGE_ERRORS, cause_of, is_silent, what_to_check
+
+PATIENCE = 10.0
+"""Seconds in which a store must have answered once; from then on, the limits are those of long jobs with hiccups."""
+KNOWN_TO_ANSWER = 60.0
+"""Seconds for which another table of the same store needs no first answer."""
+ATTEMPTS = 10
+GCS_RETRIES = timedelta(minutes=2)
+_SECRET = frozenset((
+    "access_key", "secret_key", "session_token", "access_token", "account_key", "sas_token", "client_secret",
+    "proxy_options",
+))  # fmt: skip
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Store:
+    """A bucket or container, and the arguments of the file system that opens it."""
+
+    kind: str
+    """s3, gs, abfss or hdfs."""
+    host: str
+    """The bucket, `container@host` or `container`, or Hadoop's host and port."""
+    arguments: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the server, as far as it is known before it is asked."""
+        found = dict(self.arguments)
+        if self.kind == "abfss":
+            authority = found.get("dfs_storage_authority", ".dfs.core.windows.net")
+            server = f"{found['account_name']}{authority}" if authority.startswith(".") else authority
+            return f"{found.get('dfs_storage_scheme', 'https')}://{server}"
+        if self.kind == "hdfs":
+            return f"hdfs://{self.host}"
+        if "endpoint_override" in found:
+            return f"{found['scheme']}://{found['endpoint_override']}"
+        return "https://storage.googleapis.com" if self.kind == "gs" else f"https://{self.host}.s3.amazonaws.com"
+
+    @property
+    def secrets(self) -> list[str]:
+        return [str(value) for name, value in self.arguments if name in _SECRET]
+
+    def problem(self, error: BaseException) -> TableError:
+        """Return an error that says which store can't be used, why, and what to check."""
+        name = quoted(f"{self.kind}://{self.host}")
+        at = "" if name[1:-1] == self.endpoint else f" at {self.endpoint}"
+        check = what_to_check(self.kind, error) or "Check the location and the storage options."
+        return TableError(f"Can't open the storage {name}{at}: {cause_of(error, self.secrets)}. {check}")
+
+
+def connect(store: Store, path: str) -> pyarrow.fs.FileSystem:
+    """Return a file system whose store has answered once when asked for a path; a `TableError` says why it doesn't.
+
+    That it denies access to this path, or doesn't know it, is an answer, too.
+    """
+    return _connect(store, path.partition("/")[0], int(monotonic() / KNOWN_TO_ANSWER), _Probe(path))
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """A path to ask for; all are equal, so that a store that answered for one has answered for the others."""
+
+    path: str = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _connect(store: Store, bucket: str, _minute: int, probe: _Probe) -> pyarrow.fs.FileSystem:
+    arguments = dict(store.arguments)
+    limit = max(PATIENCE, 2 * arguments.get("request_timeout", 0) + arguments.get("connect_timeout", 0))
+    try:
+        return within(limit, lambda: _answering(store.kind, store.host, bucket, arguments, probe.path))
+    except TimeoutError:
+        raise store.problem(TimeoutError(f"It didn't answer within {limit:g} seconds")) from None
+    except (*STORAGE_ERRORS, ValueError, TypeError, AttributeError, ImportError) as error:
+        raise store.problem(error) from None
+
+
+def within(seconds: float, work: Callable[[], Result]) -> Result:
+    """Do something that may never end, and wait so long for it; then it is left alone, and a `TimeoutError` raised."""
+    answers: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            answers.put((True, work()))
+        except BaseException as error:  # handed to the one who waits
+            answers.put((False, error))
+
+    Thread(target=run, daemon=True).start()
+    try:
+        done, found = answers.get(timeout=seconds)
+    except Empty:
+        raise TimeoutError from None
+    if not done:
+        raise found
+    result: Result = found
+    return result
+
+
+def _answering(kind: str, host: str, bucket: str, arguments: dict[str, Any], path: str) -> pyarrow.fs.FileSystem:
+    if kind == "s3":
+        if "region" not in arguments and not _environment_has_region() and "endpoint_override" not in arguments:
+            arguments = arguments | _region_of(bucket)
+        answer = _asked(_s3(arguments, hasty=True), path)
+        if answer is not None and "region" not in arguments and re.search(r"HTTP status (301|307|400)", str(answer)):
+            arguments = arguments | _region_of(bucket)  # the environment's is that of other buckets
+        return _s3(arguments)
+    if kind == "gs":
+        _asked(pyarrow.fs.GcsFileSystem(**arguments, retry_time_limit=timedelta(seconds=max(1, PATIENCE // 4))), path)
+        return pyarrow.fs.GcsFileSystem(**arguments, retry_time_limit=GCS_RETRIES)
+    if kind == "abfss":
+        filesystem = pyarrow.fs.AzureFileSystem(**arguments)
+    else:
+        filesystem = pyarrow.fs.FileSystem.from_uri(f"{kind}://{host}/")[0]
+    _asked(filesystem, path)
+    return filesystem
+
+
+def _asked(filesystem: pyarrow.fs.FileSystem, path: str) -> Exception | None:
+    """Ask for a path; an error that is an answer is returned, and every other raised."""
+    try:
+        filesystem.get_file_info(path)
+    except STORAGE_ERRORS as error:
+        if is_silent(error):
+            raise
+        return error
+    return None
+
+
+def _s3(arguments: dict[str, Any], *, hasty: bool = False) -> pyarrow.fs.FileSystem:
+    limits = {"retry_strategy": pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=2 if hasty else ATTEMPTS)}
+    if hasty:
+        # Below the patience in two attempts: the process ends only when the last request has ended.
+        limits |= {"connect_timeout": PATIENCE * 0.3, "request_timeout": PATIENCE * 0.35}
+    return pyarrow.fs.S3FileSystem(**(limits | arguments))
+
+
+def _environment_has_region() -> bool:
+    return bool(os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"))
+
+
+def _region_of(bucket: str) -> dict[str, str]:
+    """Ask AWS for the region of a bucket; where it doesn't tell, the file system's own way of finding one is left."""
+    try:
+        return {"region": pyarrow.fs.resolve_s3_region(bucket)}
+    except (*STORAGE_ERRORS, ValueError):
+        return {}
