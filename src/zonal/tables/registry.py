@@ -7,6 +7,8 @@ from pathlib import Path
 
 from zonal.errors import TableError, quoted
 from zonal.snapshot import Snapshot
+from zonal.storage.location import is_uri, refuse_other_names, shown
+from zonal.storage.options import check_options
 from zonal.tables.delta.create import DeltaDestination
 from zonal.tables.delta.table import DeltaTable, is_delta
 from zonal.tables.parquet.copy import ParquetDestination
@@ -16,7 +18,13 @@ from zonal.tables.protocol import Destination, Table
 _VERSION = re.compile(r"(?P<name>.+)@(?P<version>[^@/\\]+)")
 
 
-def open_table(name: str, *, catalog: str | None = None, storage_options: Mapping[str, str] | None = None) -> Table:
+def open_table(
+    name: str,
+    *,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    catalog_options: bool = False,
+) -> Table:
     """Open a table for reading; what it is, is seen from what is there.
 
     A path that belongs to a table of a format that isn't read so is refused; with `parquet:` all Parquet files there
@@ -26,7 +34,9 @@ def open_table(name: str, *, catalog: str | None = None, storage_options: Mappin
         name: `PATH`, `parquet:PATH`, `delta:PATH[@VERSION]`, `iceberg:NAMESPACE.TABLE[@SNAPSHOT_OR_BRANCH]` in a
             PyIceberg catalog, or an Iceberg `….metadata.json`.
         catalog: of an Iceberg table; without, PyIceberg's default, or the only one that is configured.
-        storage_options: of the storage, or of the catalog.
+        storage_options: of the storage, or of the catalog. Options that nothing would use are refused: those of
+            catalogs, too, unless the table is in one.
+        catalog_options: options of catalogs are for another table, and fine.
 
     Example:
         >>> table = zonal.open_table("events")
@@ -42,7 +52,9 @@ def open_table(name: str, *, catalog: str | None = None, storage_options: Mappin
         kind, rest = "", name
     options = dict(storage_options or {})
     location, version = _split_version(rest)
-    if kind == "iceberg" or location.endswith(".metadata.json"):
+    iceberg = kind == "iceberg" or location.endswith(".metadata.json")
+    check_options(options, iceberg=iceberg or catalog_options)
+    if iceberg:
         return _iceberg(location, version, catalog, options)
     if kind == "delta" or (not kind and is_delta(location, storage_options=options)):
         return DeltaTable(location, version=_number(name, version), storage_options=options)
@@ -61,11 +73,14 @@ def table_of(
     *,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    catalog_options: bool = False,
 ) -> Table:
     """Open a table by its name or path; one that is open already stays so."""
     if isinstance(table, PathLike):
         table = str(fspath(table))
-    return open_table(table, catalog=catalog, storage_options=storage_options) if isinstance(table, str) else table
+    if not isinstance(table, str):
+        return table
+    return open_table(table, catalog=catalog, storage_options=storage_options, catalog_options=catalog_options)
 
 
 def open_destination(
@@ -74,6 +89,7 @@ def open_destination(
     """Name a table that doesn't exist yet: `delta:PATH`, `parquet:PATH` or `iceberg:NAMESPACE.TABLE`."""
     kind, _, rest = name.partition(":")
     options = dict(storage_options or {})
+    check_options(options, iceberg=True)  # what is copied may be in a catalog
     if kind == "delta" and rest:
         return DeltaDestination(rest, storage_options=options)
     if kind == "parquet" and rest:
@@ -109,7 +125,13 @@ def _iceberg(location: str, version: str | None, catalog: str | None, options: M
 
     at = int(version) if version is not None and version.isdecimal() else version
     if location.endswith(".metadata.json"):
+        refuse_other_names(location)
         return IcebergTable.from_metadata(location, version=at, properties=options)
+    if is_uri(location):
+        raise TableError(
+            f"{shown(location)} is no name in a catalog. Name the table as iceberg:NAMESPACE.TABLE, or give its newest "
+            "….metadata.json file."
+        )
     return IcebergTable.from_catalog(location, catalog=catalog, catalog_properties=options, version=at)
 
 

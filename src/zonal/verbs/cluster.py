@@ -177,12 +177,14 @@ def cluster(
     account.check()
     report = progress or _silent
     named = partial(table_of, catalog=catalog, storage_options=storage_options)
-    source = named(table)
+    source = named(table, catalog_options=(into or "").startswith("iceberg:"))
     report(Step("reading the table's metadata"))
     file_bytes = size_of(target_file_size, "target_file_size")
+    destination = None
     if into is not None:
         _refuse_parts(where=where, full=full or None, max_bytes=max_bytes, commit_every=commit_every)
         _refuse_properties(keep=keep_properties)
+        destination = open_destination(into, catalog=catalog, storage_options=storage_options)
     snapshot = read_snapshot(source)
     if into is None:
         rewritable(source, snapshot)
@@ -195,11 +197,11 @@ def cluster(
         return left(snapshot, learned, account)
     by, layout = (by, layout) if learned is None else (None, learned.layout)
     running = nullcontext(runner) if runner is not None else spark_runner(spark, master, remote, conf)
-    if into is not None:
-        destination = open_destination(into, catalog=catalog, storage_options=storage_options)
+    if into is not None and destination is not None:
+        again = partial(named, into, catalog_options=True)
         return _copied(
-            source, snapshot, by, layout, file_bytes, destination, partial(named, into), running, report, account,
-            learned, codec, verify=verify,
+            source, snapshot, by, layout, file_bytes, destination, again, running, report, account, learned, codec,
+            verify=verify,
         )  # fmt: skip
     job = Job.of(
         source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes, compression=codec
