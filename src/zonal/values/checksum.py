@@ -1,8 +1,8 @@
 """A checksum of rows that doesn't depend on their order: equal before and after a rewrite, unless a value changed.
 
-Each row becomes a 64-bit number, in which every value counts with its column, and the numbers are added up. Rows that
-are lost, doubled or changed, and values that moved to another row, change the sum; a chance of 2^-64 aside, for faults
-that nobody planned: it is no protection against somebody who makes rows to fit.
+Each row is hashed to 64 bits, every value together with its column, and the hashes are added up. Rows that are lost,
+doubled or changed, and values that moved to another row, change the sum, but for a chance of 2^-64. It detects
+accidents, and is no protection against rows that are forged to fit.
 """
 
 import itertools
@@ -24,14 +24,14 @@ _PARTITION = np.uint64(0xE7037ED1A0B428DB)
 _NULL = np.uint64(0xD6E8FEB86659FD93)
 _LENGTH = np.uint64(0xA0761D6478BD642F)
 _BLOCK_ROWS = 8192
-"""Rows worked on at a time: their temporary arrays are small enough to be used again instead of being mapped anew."""
+"""Rows worked on at a time: their temporary arrays are small enough to be reused instead of being mapped anew."""
 _KEPT = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 _MOST_TOGETHER, _STEPS = 8, (16, 32, 64)
-"""Words of texts that are read for all rows at once, then for longer texts; what is behind the last, one by one."""
+"""How many words of each text are read for all rows at once, then for the longer texts; the rest is read one by one."""
 
 
 def row_checksum(data: pa.Table | pa.RecordBatch, partition: Int64Array | int = 0) -> int:
-    """Return the checksum of rows, each in a partition; that of two sets of rows together is the sum, modulo 2^64.
+    """Return the checksum of rows, each in a partition; the checksum of two sets together is their sum modulo 2^64.
 
     >>> table = pa.table({"a": [1, 2, 2], "b": ["x", "y", None]})
     >>> row_checksum(table) == row_checksum(table.take([2, 0, 1]))
@@ -56,22 +56,22 @@ def row_checksum(data: pa.Table | pa.RecordBatch, partition: Int64Array | int = 
 
 
 def _scaled(numbers: UInt64Array, factor: np.uint64, scratch: UInt64Array) -> UInt64Array:
-    """Multiply numbers by a factor, in memory that is used again; the upper half of a word counts in the lower, too.
+    """Fold the upper half of each word into the lower one and multiply by a factor, in reused memory.
 
-    Of a product by an odd number the highest bit is the same whatever the factor is, so that two changes of it in
-    different columns would cancel each other.
+    The highest bit of a product with an odd number doesn't depend on the factor: without folding, two changes of it
+    in different columns would cancel each other.
     """
-    found = scratch[: len(numbers)]
+    scaled = scratch[: len(numbers)]
     if numbers.itemsize == 8:
-        np.right_shift(numbers, np.uint64(32), out=found)
-        np.bitwise_xor(found, numbers, out=found)
+        np.right_shift(numbers, np.uint64(32), out=scaled)
+        np.bitwise_xor(scaled, numbers, out=scaled)
     else:
-        found[:] = numbers
-    return np.multiply(found, factor, out=found)
+        scaled[:] = numbers
+    return np.multiply(scaled, factor, out=scaled)
 
 
 def _blocks(array: pa.Array) -> Callable[[int, int], UInt64Array]:
-    """Return what gives the numbers of the values from one row to another."""
+    """Return a function that gives the numbers of the values in a range of rows."""
     if isinstance(array, pa.DictionaryArray):
         known = _values(array.dictionary)
         return lambda first, last: _numbered(array.slice(first, last - first), known)
@@ -82,13 +82,13 @@ def _blocks(array: pa.Array) -> Callable[[int, int], UInt64Array]:
 
 
 def _is_word(kind: pa.DataType) -> bool:
-    """Tell whether values of a type are up to eight bytes, all of the same number."""
+    """Tell whether a type has a fixed width of at most eight bytes."""
     return pa.types.is_primitive(kind) and not pa.types.is_boolean(kind) and kind.bit_width <= 64
 
 
 @lru_cache(maxsize=1024)
 def _factor(number: int) -> np.uint64:
-    """Return an odd factor for a column, or for a word of a value: which of them holds a value makes a difference."""
+    """Return an odd factor for the column, or the word of a value, with this number."""
     mixed = (number + 1) * _STEP % MODULUS
     mixed = (mixed ^ mixed >> 31) * int(_MIX) % MODULUS
     return np.uint64(mixed | 1)
@@ -103,7 +103,7 @@ def _mixed(numbers: UInt64Array) -> UInt64Array:
 
 
 def _values(array: pa.Array) -> UInt64Array:
-    """Return a number per value, in an array that may be the caller's data."""
+    """Return one number per value, in an array that may be the caller's data."""
     array = plain_array(array)
     kind = array.type
     if isinstance(array, pa.DictionaryArray):
@@ -114,7 +114,7 @@ def _values(array: pa.Array) -> UInt64Array:
 
 
 def _numbered(array: pa.DictionaryArray, known: UInt64Array) -> UInt64Array:
-    """Return a number per value of a dictionary array, given those of the dictionary."""
+    """Return one number per value of a dictionary array, given the numbers of its dictionary."""
     if not len(known):
         return np.full(len(array), _NULL)
     indices = array.indices if not array.indices.null_count else array.indices.fill_null(0)
@@ -122,7 +122,7 @@ def _numbered(array: pa.DictionaryArray, known: UInt64Array) -> UInt64Array:
 
 
 def _with_nulls(numbers: UInt64Array, valid: npt.NDArray[np.bool_] | None) -> UInt64Array:
-    """Give nulls a number of their own, whatever lies below them."""
+    """Give nulls a number of their own, whatever bytes are stored for them."""
     return numbers if valid is None else np.where(valid, numbers, _NULL)
 
 
@@ -167,7 +167,7 @@ def _items(array: pa.Array) -> pa.Array:
 
 
 def _lists(offsets: npt.NDArray[np.int64], items: pa.Array) -> UInt64Array:
-    """Add up the items of each list, each with its place in the list."""
+    """Add up the items of each list, each multiplied by a factor of its position."""
     first, last = int(offsets[0]), int(offsets[-1])
     numbers = _mixed(_values(items.slice(first, last - first)).copy())
     lengths = np.diff(offsets)
@@ -178,7 +178,7 @@ def _lists(offsets: npt.NDArray[np.int64], items: pa.Array) -> UInt64Array:
 
 
 def _bytes(words: ByteWords) -> UInt64Array:
-    """Read eight bytes of each text at a time, as long as texts are short."""
+    """Read eight bytes of each text at a time, and take the CRC-32 of what is left of very long ones."""
     first, last = int(words.offsets[0]), int(words.offsets[-1])
     data = np.zeros((last - first) // 8 * 8 + 16, np.uint8)
     data[: last - first] = words.data[first:last]
@@ -203,7 +203,7 @@ def _bytes(words: ByteWords) -> UInt64Array:
 def _add_words(
     numbers: UInt64Array, data: npt.NDArray[np.uint8], starts: Int64Array, lengths: Int64Array, depths: range
 ) -> None:
-    """Add some words of each text, with zeros behind its end; each is put together of two aligned ones."""
+    """Add some words of each text, padded with zeros; each word is put together from two aligned ones."""
     aligned = data.view("<u8")
     bits = (starts.view(np.uint64) & np.uint64(7)) * np.uint64(8)
     rest = np.uint64(63) - bits

@@ -1,4 +1,4 @@
-"""Arrays of 64-bit integers as short text, and back from text that nobody vouches for."""
+"""Arrays of 64-bit integers packed as short text, and unpacked from untrusted text."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""Rows in another order, for every Arrow type, also those that pyarrow can't take from by itself."""
+"""Rows taken in another order, for every Arrow type, including those for which pyarrow has no `take` kernel."""
 
 from typing import TypeVar
 
@@ -103,7 +103,7 @@ def _take_struct(array: pa.StructArray, indices: pa.Array) -> pa.Array:
 
 
 def _take_lists(array: pa.Array, indices: pa.Array) -> pa.Array:
-    """Lists and maps: find the elements that go along with each row, and take those from the child."""
+    """Take lists or maps: find the elements of each row, and take those from the child array."""
     rows, kind = indices.to_numpy(), array.type
     missing = pc.is_null(array).take(indices)
     if pa.types.is_fixed_size_list(kind):

@@ -1,4 +1,4 @@
-"""Sizes with units: `128MiB`, `1.5GB`, `2200000B`."""
+"""Sizes in bytes as text with units: `128MiB`, `1.5GB`, `2200000B`."""
 
 import re
 from fractions import Fraction

@@ -1,8 +1,8 @@
 """Arrow values of every filterable type as unsigned 64-bit words whose order is the values' order.
 
 A number is one word; a decimal is two or four; a string or a byte sequence is as many as it has groups of eight bytes,
-the last one padded with zeros. Two values compare as their sequences of words do, so everything behind this module
-works on words alone and knows no types.
+the last one padded with zeros. Two values compare as their sequences of words do, so that ranks, keys and trees work
+on words alone and know no types.
 """
 
 import re
@@ -28,11 +28,11 @@ class Words(Protocol):
     """The words of a run of rows."""
 
     def at(self, depth: int, rows: IntpArray | None = None) -> UInt64Array:
-        """Return word number `depth` of all rows, or of some; behind a value's end it is zero."""
+        """Return word number `depth` of all rows, or of some; past a value's end it is zero."""
 
 
 class FixedWords:
-    """Values that all have the same number of words, as a matrix with a row a depth."""
+    """Values that all have the same number of words: one array per depth."""
 
     def __init__(self, *words: UInt64Array) -> None:
         self.words = words
@@ -122,7 +122,7 @@ def plain_array(array: pa.Array) -> pa.Array:
 
 
 def decoded_array(array: pa.Array) -> pa.Array:
-    """Unwrap dictionaries as well."""
+    """Unwrap extension types, run-end encoding, views and dictionaries."""
     array = plain_array(array)
     return plain_array(array.dictionary_decode()) if isinstance(array, pa.DictionaryArray) else array
 
@@ -226,7 +226,7 @@ def _integers(array: pa.Array, family: str) -> npt.NDArray[np.int64]:
 
 
 def _float_words(array: pa.Array) -> UInt64Array:
-    """-inf … -0.0 = 0.0 … inf, then NaN, as Spark and DuckDB order them."""
+    """Order floats as Spark and DuckDB do: -inf … -0.0 = 0.0 … inf, then NaN."""
     values = values_of(array, f"f{array.type.bit_width // 8}").astype(np.float64)
     values += 0.0  # turns -0.0 into 0.0
     bits = values.view(np.uint64)
