@@ -6,13 +6,13 @@ from importlib import import_module
 class Shown:
     """A result that Jupyter and its like draw as tables, and as rectangles where it has a picture.
 
-    What is drawn belongs to `report`, far above the results: it is looked up when a notebook asks for it, so that the
-    results themselves depend on no HTML.
+    The drawing belongs to `report`, a layer far above the results: it is imported when a notebook asks for it, so that
+    the results themselves depend on no HTML.
     """
 
     __slots__ = ()
 
     def _repr_html_(self) -> str:
         """Return a fragment of HTML that runs no script."""
-        found: str = import_module("zonal.report.notebook.results").html_of(self)
-        return found
+        html: str = import_module("zonal.report.notebook.results").html_of(self)
+        return html

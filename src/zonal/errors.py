@@ -53,7 +53,7 @@ class ZonalAdvice(UserWarning):
 
 
 def quoted(name: str, *, limit: int = 80) -> str:
-    """Quote a hostile name for a message: control characters escaped, at most `limit` characters.
+    """Quote an untrusted name for a message: control characters escaped, at most `limit` characters.
 
     >>> quoted("ship" + chr(10) + "date")
     "'ship\\\\ndate'"

@@ -1,7 +1,7 @@
-"""What a table's metadata tells of its files, as columns: sizes, rows, partitions, bounds.
+"""Snapshots: one version of a table as its metadata describes it, with files as arrays of sizes, rows and bounds.
 
-A table has up to hundreds of thousands of files, so everything here is an array over files, and bounds are decoded for
-the columns that somebody asks for. The same arrays describe row groups and pages.
+A table has up to hundreds of thousands of files, so everything here is an array over files, and bounds are decoded
+only for the columns that are used. The same arrays describe row groups and pages.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ class Bounds:
 
     @classmethod
     def joined(cls, parts: "Sequence[Bounds]") -> "Bounds":
-        """Put the bounds of several sets of files, of one type, behind each other."""
+        """Concatenate the bounds of several sets of files, all of one type."""
         return cls(
             pa.concat_arrays([part.lower for part in parts]),
             pa.concat_arrays([part.upper for part in parts]),
@@ -54,7 +54,7 @@ class Bounds:
 
 
 class LazyBounds(Mapping[str, Bounds]):
-    """Bounds by column name, decoded when first asked for; `together` decodes several at less than their sum."""
+    """Bounds by column name, decoded on first access; `together` decodes several columns in one pass."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class LazyBounds(Mapping[str, Bounds]):
 
 @dataclass(frozen=True, eq=False)
 class Buckets:
-    """A partition field that holds a hash of a column: it tells equal values apart, and nothing else."""
+    """A partition field that holds a hash of a column: it can exclude files by equality alone."""
 
     column: str
     bucket_of: Callable[[object], int | None]
@@ -133,7 +133,7 @@ LARGEST_FILE = 2**44
 
 
 def refuse_impossible(files: Files, table: str, *, fewest_rows: int = UNKNOWN) -> None:
-    """Raise a `TableError` for a size, a number of rows or a path that no file has, so that nobody reckons with it.
+    """Raise a `TableError` for a size, a number of rows or a path that no file can have.
 
     `fewest_rows` is 0 in a format that always tells them.
     """
@@ -164,7 +164,7 @@ class Commit:
     operation: str
     details: Mapping[str, str]
     parent: int | None = None
-    """The entry that it followed, whether or not it is still there; None for the first one, or where nothing tells."""
+    """The entry that it followed, whether or not that is still there; None for the first, and where it is unknown."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Physical:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """One version of a table, as its metadata tells it."""
+    """One version of a table, as its metadata describes it."""
 
     name: str
     format: Literal["parquet", "delta", "iceberg"]
