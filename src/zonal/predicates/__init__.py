@@ -1,1 +1,1 @@
-"""Predicates: from SQL text to a tree of comparisons, and bound to a schema, to ranges of columns."""
+"""Predicates: trees of comparisons by column name, and bound to a schema, ranges of its columns."""

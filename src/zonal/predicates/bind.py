@@ -1,7 +1,7 @@
 """Bind a predicate to a schema: names to columns, literals to their domains, functions to ranges.
 
-The law: a row for which the predicate is true, in any engine, satisfies the bound one. Where that can't be had, the
-part becomes `Anything`, and files are read.
+The law: a row for which the predicate is true, in any engine, satisfies the bound one. Where that can't be guaranteed,
+the part becomes `Anything`, and files are read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ class _Binder:
     def __init__(self, schema: pa.Schema, dialect: str | None, zone: tzinfo) -> None:
         self.schema, self.dialect, self.zone = schema, dialect, zone
         self.names = [*schema.names, *(name for name in leaves(schema) if name not in schema.names)]
-        self.found: dict[Column, str] = {}
+        self.resolved: dict[Column, str] = {}
 
     def bind(self, predicate: Predicate) -> Bound:
         """Bind from the leaves up."""
@@ -82,9 +82,9 @@ class _Binder:
 
     def column(self, column: Column) -> str:
         """Find a column: names in quotes exactly, others in the case that the dialect folds to, then in any case."""
-        if column not in self.found:
-            self.found[column] = self._search(column)
-        return self.found[column]
+        if column not in self.resolved:
+            self.resolved[column] = self._search(column)
+        return self.resolved[column]
 
     def _search(self, column: Column) -> str:
         folded = column.name.casefold()
@@ -178,14 +178,14 @@ def _compare(domain: Domain, call: Call | None, op: str, values: Sequence[Value]
     """Compare with one literal, or with a list of them: IN is a union, NOT IN an intersection."""
     if not values:  # NOT IN an empty list is true for nulls, too
         return All(()) if op == "<>" else Some(())
-    found = [compare(domain, op, v) if call is None else compare_call(domain, call, op, v) for v in values]
-    nan = all(part.nan for part in found) if op == "<>" else any(part.nan for part in found)
+    parts = [compare(domain, op, v) if call is None else compare_call(domain, call, op, v) for v in values]
+    nan = all(part.nan for part in parts) if op == "<>" else any(part.nan for part in parts)
     if op != "<>":
-        return Ranges(domain.column, union(interval for part in found for interval in part.intervals), nan)
-    if len(found) == 1:
-        return found[0]
+        return Ranges(domain.column, union(interval for part in parts for interval in part.intervals), nan)
+    if len(parts) == 1:
+        return parts[0]
     # What NOT IN leaves is what lies between its values: far cheaper than intersecting thousands of complements.
-    holes = [_hole(part.intervals) for part in found]
+    holes = [_hole(part.intervals) for part in parts]
     return Ranges(domain.column, _between(union(hole for hole in holes if hole is not None)), nan)
 
 

@@ -1,4 +1,4 @@
-"""Predicates bound to a schema: unions of ranges of columns, in a domain in which values only need to be compared.
+"""Predicates bound to a schema: ranges of columns, joined by AND and OR, in domains that only need comparisons.
 
 The domain of a column is: integers for every type that counts something (integers, booleans, dates in days, times and
 timestamps in the column's unit, decimals as unscaled numbers), floats, or bytes (strings as UTF-8).
@@ -23,7 +23,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Ranges:
-    """The column's value lies in one of the intervals, which are sorted and apart, or is NaN where `nan` is set."""
+    """The column's value lies in one of the intervals, sorted and disjoint, or is NaN where `nan` is set."""
 
     column: str
     intervals: tuple[Interval, ...]
@@ -47,14 +47,14 @@ class All:
 
 @dataclass(frozen=True)
 class Some:
-    """A part is true; Some(()) never is."""
+    """At least one part is true; Some(()) never is."""
 
     parts: "tuple[Bound, ...]"
 
 
 @dataclass(frozen=True)
 class Anything:
-    """No statistics tell: it might be true. `reason` is for people."""
+    """Statistics can't decide it: it might be true. `reason` is for people."""
 
     reason: str
     columns: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ Bound: TypeAlias = "Ranges | Nulls | All | Some | Anything"
 
 
 def conjuncts(predicate: Bound) -> "tuple[Bound, ...]":
-    """Return the parts that must all be true: of an AND its own, else the predicate itself."""
+    """Return the conjuncts: the parts of an AND, else the predicate itself."""
     return predicate.parts if isinstance(predicate, All) else (predicate,)
 
 
@@ -93,21 +93,21 @@ def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 def intersection(one: Iterable[Interval], other: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Return what lies in both unions, by walking through them side by side."""
+    """Return what lies in both unions, by merging the two sorted lists."""
     left, right = list(one), list(other)
-    found = []
+    overlaps = []
     i = j = 0
     while i < len(left) and j < len(right):
         a, b = left[i], right[j]
         low = a if _start(a) >= _start(b) else b
         a_last = _ends_later(a, b)
         high = b if a_last else a
-        found.append(Interval(low.low, high.high, low.low_open, high.high_open))
+        overlaps.append(Interval(low.low, high.high, low.low_open, high.high_open))
         if a_last:
             j += 1
         else:
             i += 1
-    return union(found)
+    return union(overlaps)
 
 
 def _start(interval: Interval) -> tuple[int, Point, bool]:

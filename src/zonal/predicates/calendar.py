@@ -12,7 +12,7 @@ from zonal.errors import PredicateError, quoted
 
 DAY = 86_400_000_000
 PER_MICROSECOND = {"s": Fraction(1, 10**6), "ms": Fraction(1, 1000), "us": Fraction(1), "ns": Fraction(1000)}
-"""Units of Arrow's timestamps in a microsecond."""
+"""Units of Arrow's timestamps per microsecond."""
 _EPOCH = datetime(1970, 1, 1)
 _MOST_YEARS = 290_000
 """64-bit microseconds reach this far."""
@@ -74,7 +74,7 @@ def to_local(utc_micros: Fraction, zone: TimeZone) -> Fraction:
     try:
         moment = datetime.fromtimestamp(0, timezone.utc) + timedelta(microseconds=whole)
         offset = moment.astimezone(zone).utcoffset() or timedelta()
-    except (OverflowError, ValueError):  # years beyond Python's: nobody's clock
+    except (OverflowError, ValueError):  # years beyond Python's
         offset = timedelta()
     return utc_micros + offset // timedelta(microseconds=1)
 
@@ -132,7 +132,7 @@ def unit_start(unit: str, micros: int) -> int | None:
 
 
 def next_unit(unit: str, start: int) -> int:
-    """Return the start of the unit behind one that starts here."""
+    """Return the start of the unit that follows the one starting here."""
     longest = {"year": 367, "quarter": 93, "month": 32, "week": 7}.get(unit, 1) * DAY
     if unit in ("year", "quarter", "month"):
         following = unit_start(unit, start + longest)

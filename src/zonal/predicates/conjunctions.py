@@ -1,7 +1,7 @@
-"""From ANDs and ORs to a union of boxes: a box is what one conjunction allows each column to be.
+"""Predicates as unions of boxes: a box holds what one conjunction allows of each column.
 
-The number of boxes is bounded. Where a predicate has more, neighbors are joined into the box around them: it then
-allows more than the predicate, never less.
+The number of boxes is bounded. Where a predicate has more, neighbors are joined into the box around them, which allows
+more than the predicate, never less.
 """
 
 import math
@@ -18,7 +18,7 @@ RANGE, IS_NULL, NOT_NULL, ANY = 0, 1, 2, 3
 
 
 class Extent(NamedTuple):
-    """What one column may be: from `low` to `high` where `kind` is RANGE, else null or not null."""
+    """What a box allows of one column: `low` to `high` where `kind` is RANGE, else null or not null."""
 
     low: float
     high: float
@@ -32,12 +32,12 @@ Box: TypeAlias = dict[str, Extent]
 def boxes_in(predicate: Bound, spans: Callable[[Bound], tuple[str, list[Extent]] | None]) -> list[Box]:
     """Return at most `MOST_BOXES` boxes around all rows for which the predicate is true.
 
-    `spans` gives a leaf's column with what it may be; None is no condition.
+    `spans` gives a leaf's column with what it allows; None is no condition.
     """
 
     def leaf(node: Bound) -> list[Box]:
-        found = spans(node)
-        return [{}] if found is None else _in_column(*found)
+        condition = spans(node)
+        return [{}] if condition is None else _in_column(*condition)
 
     def join(node: All | Some, parts: list[list[Box]]) -> list[Box]:
         return _product(parts) if isinstance(node, All) else _sum(parts)
@@ -52,7 +52,7 @@ def _in_column(column: str, spans: Sequence[Extent]) -> list[Box]:
 
 
 def _joined(spans: Sequence[Extent], most: int) -> list[Extent]:
-    """Join ranges of one column that no value parts, then those with the smallest gaps until there are `most`."""
+    """Join ranges of one column with no value between them, then those with the smallest gaps until `most` are left."""
     apart: list[Extent] = []
     for span in sorted(spans):
         if apart and _touch(apart[-1], span):
@@ -68,7 +68,7 @@ def _joined(spans: Sequence[Extent], most: int) -> list[Extent]:
 
 
 def _touch(first: Extent, second: Extent) -> bool:
-    """Tell whether no value lies between: every unit that meets the range around both then meets one of them."""
+    """Tell whether no value lies between two ranges: a unit that meets the range around both then meets one of them."""
     return first.high == math.inf or second.low <= math.floor(first.high) + 1
 
 
@@ -88,7 +88,10 @@ def _product(parts: Sequence[list[Box]]) -> list[Box]:
 
 
 def _both(one: Box, other: Box) -> Box:
-    """Ask both of a column: a unit may hold a value of each range, even where no row is in both."""
+    """Return the box with the conditions of both: where ranges are disjoint, `low` is above `high`.
+
+    A unit may hold a value of each of two disjoint ranges, even where no row is in both.
+    """
     both = one | other
     for column in one.keys() & other.keys():
         a, b = one[column], other[column]

@@ -29,7 +29,7 @@ _WORDS = (
 )
 """Text without digits that some engines take for a truth value, a number or a moment."""
 _DOUBLE_DIGITS = 15
-"""Decimals of so many digits are told apart, and ordered, by the doubles nearest to them."""
+"""Decimals of at most this many digits have the order of the doubles nearest to them."""
 _GRAIN = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1}
 
 
@@ -51,7 +51,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def read(column: str, kind: pa.DataType, text: str) -> Value:
-    """Return the value of the column's type that a text is; `Incomparable` where engines may disagree on it.
+    """Convert text to a value of the column's type; `Incomparable` where engines may disagree on it.
 
     >>> read("i", pa.int32(), "5")
     5
@@ -61,26 +61,26 @@ def read(column: str, kind: pa.DataType, text: str) -> Value:
     """
     plain = plain_type(kind)
     types = pa.types
-    found: Value = None
+    value: Value = None
     if is_text(plain):
         return text.encode("utf-8", "surrogatepass")
     if types.is_boolean(plain):
-        found = {"true": True, "false": False}.get(text.lower())
+        value = {"true": True, "false": False}.get(text.lower())
     elif types.is_integer(plain):
-        found = _whole(text)
+        value = _whole(text)
     elif types.is_decimal(plain):
-        found = _decimal(text, plain)
+        value = _decimal(text, plain)
     elif types.is_floating(plain):
-        found = _float(text)
+        value = _float(text)
     elif types.is_date(plain) or types.is_timestamp(plain):
-        found = read_moment(text)
+        value = read_moment(text)
     elif types.is_time(plain):
-        found = read_time(text)
+        value = read_time(text)
     else:
-        found = _binary(text, plain)
-    if found is None or _is_other(found, plain):
+        value = _binary(text, plain)
+    if value is None or _is_inexact(value, plain):
         raise _unread(column, kind, text)
-    return found
+    return value
 
 
 def may_be_one(left: str, right: str) -> bool:
@@ -135,7 +135,7 @@ def _binary(text: str, kind: pa.DataType) -> bytes | UUID | None:
     return text.encode() if is_plain else None
 
 
-def _is_other(value: Value, kind: pa.DataType) -> bool:
+def _is_inexact(value: Value, kind: pa.DataType) -> bool:
     """Tell whether a time has more digits than the column keeps, or a zone where the column has none."""
     if isinstance(value, datetime) and value.tzinfo is not None and (pa.types.is_date(kind) or kind.tz is None):
         return True  # some engines ignore the zone

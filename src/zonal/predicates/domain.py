@@ -21,7 +21,7 @@ _BEYOND = Fraction(10) ** 400
 
 @dataclass(frozen=True)
 class Domain:
-    """How values of one column are compared: `family` of its words, `scale` of numbers, `zone` of its moments."""
+    """How values of one column are compared: the `family` of its words, and the session's time `zone`."""
 
     column: str
     kind: pa.DataType
@@ -120,7 +120,7 @@ def _float(domain: Domain, value: Value) -> tuple[float, float]:
 
 
 def _moment(domain: Domain, value: Value) -> tuple[Fraction, Fraction]:
-    """Dates in days and timestamps in their unit; a literal without zone is a time in the session's zone."""
+    """Return dates in days and timestamps in their unit; a literal without a zone is in the session's zone."""
     if isinstance(value, datetime):
         clock = Fraction(micros_of(value))
         offset = value.utcoffset()

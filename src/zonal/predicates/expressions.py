@@ -16,7 +16,7 @@ from uuid import UUID
 class Parameter:
     """A value that only the caller of the query knows: `?`, `:name`, `$1`.
 
-    It stands in comparisons and lists only where the reader was asked for parameters; elsewhere they are `Unknown`.
+    It stands in comparisons and lists only where the SQL was read with `parameters`; elsewhere it is `Unknown`.
     """
 
     name: str = ""

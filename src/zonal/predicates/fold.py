@@ -1,4 +1,4 @@
-"""Predicates from their leaves up, on a list instead of the interpreter's stack: they may be thousands deep."""
+"""Bottom-up folds of predicates, on a list instead of the interpreter's stack: they may be thousands deep."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -8,7 +8,7 @@ Result = TypeVar("Result")
 
 
 def fold(predicate: Node, leaf: Callable[[Node], Result], join: Callable[[Any, list[Result]], Result]) -> Result:
-    """Return what `join` makes of an AND or OR, bound or not, and of the results of its parts; `leaf` makes the first.
+    """Fold a predicate, bound or not: `leaf` gives the result of a leaf, `join` of an AND or OR from its parts'.
 
     >>> from zonal.predicates.bound import All, Nulls, Some
     >>> fold(All((Nulls("a"), Some((Nulls("b"), Nulls("c"))))), lambda leaf: 1, lambda node, parts: sum(parts))

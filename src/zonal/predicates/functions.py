@@ -1,6 +1,6 @@
-"""Functions of a column that rise with it, turned into ranges of the column.
+"""Comparisons of monotone functions of a column, turned into ranges of the column.
 
-A function may only lead to more rows, never to fewer: where engines round differently, the range covers them all.
+The ranges hold every matching row, and may hold more: where engines round differently, they cover all results.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Values of SQL literals apart from their syntax: text as dates and times, spans of time, casts."""
+"""Values of SQL literals, whatever their syntax: dates and times in text, spans of time, casts."""
 
 import re
 import struct
@@ -67,7 +67,7 @@ _Day = TypeVar("_Day", date, datetime)
 
 
 def read_moment(text: str) -> date | datetime | None:
-    """Read an ISO date or timestamp strictly; None if the text is anything else.
+    """Read an ISO date or timestamp strictly; None for any other text.
 
     >>> read_moment("2024-01-31")
     datetime.date(2024, 1, 31)
@@ -86,7 +86,7 @@ def read_moment(text: str) -> date | datetime | None:
 
 
 def read_time(text: str) -> time | None:
-    """Read an ISO time of day strictly; None if the text is anything else."""
+    """Read an ISO time of day strictly; None for any other text."""
     match = _TIME.fullmatch(text)
     try:
         return None if match is None else _clock(text, match[1])
@@ -113,7 +113,7 @@ def _offset(text: str) -> timezone:
 def shift(value: date, span: TimeSpan, session: Session) -> date:
     """Add an interval to a date or timestamp; months clip to the last day, as engines do.
 
-    >>> shift(date(2024, 1, 31), Span(months=1), Session("", datetime.now(timezone.utc), timezone.utc))
+    >>> shift(date(2024, 1, 31), TimeSpan(months=1), Session("", datetime.now(timezone.utc), timezone.utc))
     datetime.date(2024, 2, 29)
     """
     if not isinstance(value, datetime):
@@ -144,6 +144,7 @@ def localize(wall: datetime, zone: tzinfo) -> datetime:
 
 
 def span_of(count: int, unit: str) -> TimeSpan:
+    """Return so many units of time."""
     if unit in MICROS:
         return TimeSpan(micros=count * MICROS[unit])
     return TimeSpan(months=count * MONTHS[unit]) if unit in MONTHS else TimeSpan(days=count * DAYS[unit])
@@ -151,19 +152,21 @@ def span_of(count: int, unit: str) -> TimeSpan:
 
 def read_spans(text: str) -> TimeSpan:
     """Read `1 day 2 hours`."""
-    found = [span_of(int(count), unit_name(unit)) for count, unit in _SPANS.findall(text)]
-    if not found or _SPANS.sub("", text).strip():
+    spans = [span_of(int(count), unit_name(unit)) for count, unit in _SPANS.findall(text)]
+    if not spans or _SPANS.sub("", text).strip():
         raise Opaque("an interval that zonal doesn't follow")
-    return TimeSpan(*(sum(getattr(span, part) for span in found) for part in ("months", "days", "micros")))
+    return TimeSpan(*(sum(getattr(span, part) for span in spans) for part in ("months", "days", "micros")))
 
 
 def months_added(base: date, months: int, session: Session) -> date:
+    """Add months to a date, except from the last day of a month."""
     if isinstance(base, datetime) or base.day == monthrange(base.year, base.month)[1]:
         raise Opaque("add_months from the last day of a month, which engines do differently")
     return shift(base, TimeSpan(months=months), session)
 
 
 def day_start(day: date, unit: str) -> date:
+    """Return the first day of the unit that a day lies in."""
     if unit == "week":
         return day - timedelta(days=day.weekday())
     if unit == "day":
@@ -229,6 +232,7 @@ def _to_text(value: Literal, sizes: tuple[int, ...]) -> str | None:
 
 
 def to_date(value: Literal, session: Session) -> date:
+    """Cast a value to a date; a moment becomes its day in the session's zone."""
     if isinstance(value, str) and DATE.fullmatch(value):
         return date.fromisoformat(value)
     if isinstance(value, datetime):
@@ -252,6 +256,7 @@ def _to_timestamp(value: Literal, has_zone: bool, session: Session) -> datetime:
 
 
 def finite(number: float) -> float:
+    """Return the number, unless it is infinite or NaN: those are `Opaque`."""
     if number - number != 0:
         raise Opaque("a number that isn't finite")
     return number

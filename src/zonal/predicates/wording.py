@@ -21,7 +21,7 @@ from zonal.predicates.expressions import (
 )
 
 EVERYTHING = "everything: it has no filter"
-"""What a query without a condition asks for."""
+"""The wording of a query without a condition."""
 
 _PLAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _MOST_VALUES, _MOST_CHARACTERS = 5, 400
