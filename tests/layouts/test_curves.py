@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.curve_decoding import as_integers, decode
 from zonal.errors import LayoutError
-from zonal.layouts.curves import decode, encode, from_signed, to_signed
+from zonal.layouts.curves import encode, to_signed
 from zonal.layouts.layout import CURVES, most_bits
 
 
@@ -18,12 +19,6 @@ def code_columns(draw):
     bits = draw(st.integers(1, most_bits(columns)))
     rows = draw(st.lists(st.tuples(*[st.integers(0, 2**bits - 1)] * columns), min_size=1, max_size=30))
     return [np.array(column, np.uint32) for column in zip(*rows, strict=True)], bits
-
-
-def as_integers(words, low_bits=64):
-    return [
-        sum(int(word) << low_bits * place for place, word in enumerate(row[::-1])) for row in zip(*words, strict=True)
-    ]
 
 
 def all_cells(columns, bits):
@@ -37,8 +32,8 @@ def test_decoding_gives_the_codes_back(kind, given_codes):
     codes, bits = given_codes
     words = encode(kind, codes, bits)
     assert len(words) == (1 if len(codes) * bits <= 64 else 2), "a second word only where the first is full"
-    for code, decoded in zip(codes, decode(kind, words, len(codes), bits), strict=True):
-        assert (code == decoded).all(), f"{kind} loses bits of {bits}-bit codes in {len(codes)} columns"
+    rows = [tuple(map(int, row)) for row in zip(*codes, strict=True)]
+    assert decode(kind, words, len(codes), bits) == rows, f"{kind} loses bits of {bits}-bit codes"
 
 
 @given(given_codes=code_columns())
@@ -78,7 +73,7 @@ def test_hilbert_meets_its_definition(columns, bits):
     path = cells[np.argsort(key)]
     assert (path[0] == 0).all(), "the curve begins in the origin"
     steps = np.abs(np.diff(path, axis=0)).sum(axis=1)
-    assert (steps == 1).all(), "neighbours on the curve differ by one step in one column"
+    assert (steps == 1).all(), "neighbors on the curve differ by one step in one column"
     for level in range(1, bits):
         side = 2 ** (columns * (bits - level))
         cubes = (path >> (bits - level)).reshape(-1, side, columns)
@@ -112,15 +107,14 @@ def test_hilbert_in_the_plane_is_the_textbook_curve(bits):
 def test_signed_words_keep_the_order(values):
     words = np.array(values, np.uint64)
     signed = to_signed(words)
-    assert (from_signed(signed) == words).all()
     assert (np.argsort(signed, kind="stable") == np.argsort(words, kind="stable")).all()
+    assert len(set(signed.tolist())) == len(set(values)), "different words stay different"
 
 
 @pytest.mark.parametrize("kind", CURVES)
 def test_no_rows_are_no_keys(kind):
     (key,) = encode(kind, [np.zeros(0, np.uint32)] * 2, 16)
     assert len(key) == 0
-    assert [len(code) for code in decode(kind, (key,), 2, 16)] == [0, 0]
 
 
 def test_rows_of_several_blocks_are_keyed_alike():
@@ -144,8 +138,3 @@ def test_rows_of_several_blocks_are_keyed_alike():
 def test_what_makes_no_key_is_refused(kind, columns, bits, message):
     with pytest.raises(LayoutError, match=message):
         encode(kind, [np.zeros(1, np.uint32)] * columns, bits)
-
-
-def test_words_that_are_missing_are_refused():
-    with pytest.raises(LayoutError, match="has 2 words, not 1"):
-        decode("zorder", (np.zeros(1, np.uint64),), 4, 32)

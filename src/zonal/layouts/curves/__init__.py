@@ -1,5 +1,5 @@
-"""Space-filling curves: from one code a column to one sortable key a row, and back."""
+"""Space-filling curves: from one code per column to one sortable key per row."""
 
-from zonal.layouts.curves.key import decode, encode, from_signed, to_signed
+from zonal.layouts.curves.key import encode, to_signed
 
-__all__ = ["decode", "encode", "from_signed", "to_signed"]
+__all__ = ["encode", "to_signed"]

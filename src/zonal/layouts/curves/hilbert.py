@@ -1,8 +1,8 @@
-"""Hilbert curves in any number of dimensions: neighbours on the curve are neighbours in space.
+"""Hilbert curves in any number of dimensions: neighbors on the curve are neighbors in space.
 
 J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004): the codes are turned, level by
-level, into the "transposed" index, whose interleaved bits are the position on the curve. Without branches, and in the
-narrowest integers that hold a code, so that numpy works on many rows an instruction.
+level, into the "transposed" index, whose interleaved bits are the position on the curve. There are no branches, and
+codes are in the narrowest integers that hold them, so that numpy works on many rows per instruction.
 """
 
 from collections.abc import Sequence
@@ -55,20 +55,4 @@ def to_transposed(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -
             inverted ^= inverted >> inverted.dtype.type(shift)
     for axis in axes:
         axis ^= inverted
-    return axes
-
-
-def from_transposed(axes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> list[UnsignedArray]:
-    """Undo `to_transposed`."""
-    axes = _axes(axes, bits)
-    if len(axes) == 1:
-        return axes
-    scratch = np.empty_like(axes[0]), np.empty_like(axes[0])
-    inverted = axes[-1] >> axes[-1].dtype.type(1)
-    for position in range(len(axes) - 1, 0, -1):
-        axes[position] ^= axes[position - 1]
-    axes[0] ^= inverted
-    for bit in range(1, bits):
-        for position in range(len(axes) - 1, -1, -1):
-            _turn(axes, position, bit, scratch)  # its own inverse: the deciding bit is above all that change
     return axes

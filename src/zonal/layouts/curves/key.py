@@ -1,4 +1,4 @@
-"""Keys of every curve, as one or two sortable 64-bit words, worked out in blocks that stay in the cache."""
+"""Keys of every curve, as one or two sortable 64-bit words, computed in blocks that stay in the cache."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ import numpy.typing as npt
 from zonal.errors import LayoutError, suggestion
 from zonal.layouts.curves import hilbert, linear, morton
 from zonal.layouts.layout import CURVES, MAX_COLUMNS, most_bits
-from zonal.values.arrays import UInt32Array, UInt64Array
+from zonal.values.arrays import UInt64Array
 from zonal.values.words import BLOCK_ROWS
 
 _SIGN = np.uint64(1 << 63)
@@ -17,7 +17,7 @@ _SIGN = np.uint64(1 << 63)
 def encode(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> tuple[UInt64Array, ...]:
     """Return the keys of rows with these codes: one word up to 64 bits, else two, the more significant first.
 
-    Rows sort by their words, one after the other, as the curve runs.
+    Sorted by their words, the first word first, rows are in the order of the curve.
 
     >>> corners = [np.array([0, 0, 1, 1], np.uint32), np.array([0, 1, 1, 0], np.uint32)]
     >>> encode("hilbert", corners, 1)
@@ -33,32 +33,13 @@ def encode(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: in
     return words
 
 
-def decode(kind: str, words: Sequence[UInt64Array], columns: int, bits: int) -> list[UInt32Array]:
-    """Return the codes: `decode(kind, encode(kind, codes, bits), len(codes), bits) == codes`."""
-    _check(kind, columns, bits)
-    if len(words) != _words(columns, bits):
-        raise LayoutError(f"A key of {columns * bits} bits has {_words(columns, bits)} words, not {len(words)}.")
-    rows = len(words[0])
-    codes = [np.empty(rows, np.uint32) for _ in range(columns)]
-    for start in range(0, rows, BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
-        for code, part in zip(codes, _decode_block(kind, [word[block] for word in words], columns, bits), strict=True):
-            code[block] = part
-    return codes
-
-
 def to_signed(word: UInt64Array) -> npt.NDArray[np.int64]:
-    """Return the same order as signed integers, the only ones that Spark has.
+    """Return signed integers of the same order: Spark has no unsigned ones.
 
     >>> to_signed(np.array([0, 2**64 - 1], np.uint64))
     array([-9223372036854775808,  9223372036854775807])
     """
     return (word ^ _SIGN).view(np.int64)
-
-
-def from_signed(word: npt.NDArray[np.int64]) -> UInt64Array:
-    """Undo `to_signed`."""
-    return word.view(np.uint64) ^ _SIGN
 
 
 def _words(columns: int, bits: int) -> int:
@@ -81,23 +62,7 @@ def _encode_block(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], b
         codes = hilbert.to_transposed(codes, bits)
     if _words(len(codes), bits) == 1:
         return (morton.encode(codes, bits),)
-    low = 64 // len(codes)  # interleaved words follow from the upper and from the lower bits alone
+    low = 64 // len(codes)  # the first word interleaves the upper bits of the codes, the second the lower ones
     lower = [code & code.dtype.type((1 << low) - 1) for code in codes]
     upper = [code >> code.dtype.type(low) for code in codes]
     return morton.encode(upper, bits - low), morton.encode(lower, low)
-
-
-def _decode_block(
-    kind: str, words: Sequence[UInt64Array], columns: int, bits: int
-) -> Sequence[npt.NDArray[np.unsignedinteger]]:
-    if kind == "linear":
-        return linear.decode(words[0], words[-1], columns, bits)
-    codes: Sequence[npt.NDArray[np.unsignedinteger]]
-    if len(words) == 1:
-        codes = morton.decode(words[0], columns, bits)
-    else:
-        low = 64 // columns
-        upper = morton.decode(words[0], columns, bits - low)
-        lower = morton.decode(words[1], columns, low)
-        codes = [(high << np.uint64(low)) | rest for high, rest in zip(upper, lower, strict=True)]
-    return hilbert.from_transposed(codes, bits) if kind == "hilbert" else codes

@@ -15,7 +15,7 @@ from zonal.values.arrays import UInt64Array
 
 @cache
 def _steps(columns: int, bits: int) -> tuple[tuple[np.uint64, np.uint64], ...]:
-    """Return (shift, mask) a step, from the widest groups to single bits.
+    """Return one (shift, mask) per step, from the widest groups to single bits.
 
     Before a step of size s, groups of 2s bits stand 2s·columns apart; after it groups of s bits, s·columns apart.
     """
@@ -39,17 +39,6 @@ def _spread(code: npt.NDArray[np.unsignedinteger], columns: int, bits: int) -> U
     return value
 
 
-def _gather(key: UInt64Array, columns: int, bits: int) -> UInt64Array:
-    """Undo `_spread`: take every columns-th bit, from the lowest."""
-    steps = _steps(columns, bits)
-    value = key & (steps[-1][1] if steps else np.uint64(2**64 - 1))
-    masks = [mask for _, mask in steps[:-1]][::-1]
-    for (shift, _), mask in zip(steps[::-1], [*masks, np.uint64((1 << bits) - 1)], strict=False):
-        value |= value >> shift
-        value &= mask
-    return value & np.uint64((1 << bits) - 1)
-
-
 def encode(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> UInt64Array:
     """Interleave codes of `bits` bits each into keys of at most 64 bits.
 
@@ -62,8 +51,3 @@ def encode(codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> UInt6
         key <<= np.uint64(1)
         key |= _spread(code, columns, bits)
     return key
-
-
-def decode(key: UInt64Array, columns: int, bits: int) -> list[UInt64Array]:
-    """Return the codes of each column: `decode(encode(codes, bits), len(codes), bits) == codes`."""
-    return [_gather(key >> np.uint64(columns - 1 - position), columns, bits) for position in range(columns)]
