@@ -1,1 +1,1 @@
-"""Layouts: what the rows of a table are ordered by."""
+"""Layouts: the order of a table's rows, from column values to sort keys and file cuts."""

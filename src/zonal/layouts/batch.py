@@ -21,12 +21,12 @@ from zonal.values.selection import take_rows
 Arrow = TypeVar("Arrow", bound=pa.RecordBatch | pa.Table)
 
 SAMPLE_ROWS = 262_144
-"""Rows that ranks are fitted on: 64 a quantile."""
+"""Rows that ranks are fitted on: 64 per quantile."""
 
 
 @dataclass(frozen=True, eq=False)
 class Clustered(Generic[Arrow]):
-    """Rows in clustered order, and how they came there.
+    """Rows in clustered order, with their keys and the cuts of files and row groups.
 
     Example:
         >>> rows = pa.table({"x": [3, 0, 2, 1]})
@@ -121,7 +121,7 @@ def _cluster(data: Arrow, layout: Layout, ranks: Ranks | None, file_rows: int | 
     ordered = tuple(word[order] for word in sort_words)
     ties = _split_heavy(data, layout, ordered, order, file_rows)
     keys = tuple(word[order] for word in words) if linear else ordered  # only rows of equal keys were moved
-    # Within one code of a column, a sort by values doesn't follow the codes of the columns behind it.
+    # Within one code of a column, a sort by values doesn't follow the codes of the columns after it.
     cut_words: list[UInt64Array] = [*(_sorted(keys) if linear else keys), *([] if ties is None else [ties])]
     files = key_cuts(layout.kind, cut_words, file_rows)
     return Clustered(
@@ -152,7 +152,7 @@ def _sample(data: Arrow, columns: Sequence[str]) -> Arrow:
 def _split_heavy(
     data: Arrow, layout: Layout, words: Sequence[UInt64Array], order: Int64Array, file_rows: int
 ) -> UInt64Array | None:
-    """Order the rows of each key heavier than a file by the other columns, in place; return the rows' tie words."""
+    """Order the rows of each key that fills more than a file by the other columns, in place; return their tie words."""
     heavy = _heavy_runs(words, LARGEST * file_rows)
     if not len(heavy):
         return None

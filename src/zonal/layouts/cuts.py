@@ -1,8 +1,8 @@
-"""Where files and row groups end: at the borders of the curve's cells, near the target size.
+"""Cuts of sorted keys into files and row groups: at the borders of the curve's cells, near the target size.
 
-A file that ends at the end of a large cell is a box; one that ends at an equal count covers parts of two cells that
-may lie far apart, and its bounds span both. The border between two rows is the larger, the higher the highest bit in
-which their keys differ (docs/decisions.md has the measured effect).
+A file that ends at the end of a large cell is a box; one that ends at a fixed count covers parts of two cells that may
+lie far apart, and its bounds span both. The size of the border between two rows is the highest bit in which their keys
+differ (docs/decisions.md has the measured effect).
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from zonal.layouts.layout import TREE, Layout
 from zonal.values.arrays import Int64Array, UInt64Array
 
 SMALLEST, LARGEST = 0.5, 1.8
-"""Every piece has between these shares of the target, where there are rows enough."""
+"""Every piece has between these shares of the target size, where there are enough rows."""
 MORE = 1.45
-"""So many times the pieces may be left, where size matters more than count and fewer would have to join cells."""
+"""How many times more pieces than wanted may be left where fewer would have to join cells."""
 
 _WINDOW = 0.6, 1.4
 _NODE, _JOINED = 1.2, 1.5
-"""Rows of a tree's node stay together up to this share of the target, and small neighbors are joined up to that."""
+"""Shares of the target up to which the rows of a tree's node stay together, and up to which neighbors are joined."""
 _ROUNDS = 4
 _COUNT_ERROR = 0.015
 
@@ -57,7 +57,7 @@ def tree_cuts(words: Sequence[UInt64Array], target_rows: float) -> Int64Array:
     """Return the positions at which pieces begin if the first word is a path through a tree (see `zonal.layouts.tree`).
 
     Rows of a node stay together where they are at most 1.2 times the target; a leaf with more is cut at the cells of
-    the words behind the path. Neighbors of which one has less than half of the target are joined up to 1.5 times.
+    the words after the path. Neighbors of which one has less than half of the target are joined up to 1.5 times.
 
     >>> tree_cuts([np.array([0, 0, 0, 1 << 62, 1 << 63, 1 << 63], np.uint64), np.arange(6, dtype=np.uint64)], 3)
     array([0, 4])
@@ -82,7 +82,7 @@ def tree_cuts(words: Sequence[UInt64Array], target_rows: float) -> Int64Array:
 
 def _joined(borders: npt.NDArray[np.int16], starts: Int64Array, *, least: float, most: float) -> Int64Array:
     """Join neighbors of which one has fewer than `least` rows, over the smallest borders first, up to `most` rows."""
-    first = list(range(len(starts)))  # of each joined piece, at both of its ends: its first and its last part
+    first = list(range(len(starts)))  # at the last part of a joined piece its first, and at the first its last
     last = list(range(len(starts)))
     ends = np.append(starts[1:], len(borders)).tolist()
     begins = starts.tolist()
@@ -102,9 +102,9 @@ def key_cuts(kind: str, words: Sequence[UInt64Array], target_rows: float, *, mor
 
 
 def file_cuts(layout: Layout, words: Sequence[UInt64Array], files: float) -> Int64Array:
-    """Cut sorted keys into about so many files; up to 1.45 times as many whole cells, where the layout has cells.
+    """Cut sorted keys into about `files` files; up to 1.45 times as many where that keeps cells whole.
 
-    A sorted column is cut as well at any place; the cells of several columns are worth some more files.
+    One sorted column can be cut anywhere; the cells of several columns are worth some more files.
     """
     more = 1.0 if layout.kind == "linear" or len(layout.columns) == 1 else MORE
     return key_cuts(layout.kind, words, len(words[0]) / files, more=more)
@@ -123,15 +123,15 @@ def cuts_within(
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Borders as keys: a row belongs to piece i if i of the borders are at or below its key."""
+    """Borders between pieces as keys: a row belongs to piece i if i of the borders are at or below its key."""
 
     borders: tuple[UInt64Array, ...]
 
     @classmethod
     def at(cls, words: Sequence[UInt64Array], starts: Int64Array) -> "Cuts":
-        """Take the borders of the cells that begin at these positions; borders between equal keys fall together.
+        """Take the borders of the cells that begin at these positions; borders between equal keys become one.
 
-        Where the keys are a sample, rows that lie between two of its keys then belong to the right cell.
+        Rows that lie between two keys of a sample then belong to the right cell.
         """
         after = [word[starts[1:]] for word in words]
         before = [word[starts[1:] - 1] for word in words]
@@ -148,13 +148,13 @@ class Cuts:
     def assign(self, words: Sequence[UInt64Array]) -> npt.NDArray[np.int32]:
         """Return the number of the piece that each row belongs to."""
         if len(self.borders) == 1:
-            found = np.searchsorted(self.borders[0], words[0], side="right")
+            pieces = np.searchsorted(self.borders[0], words[0], side="right")
         else:
-            found = np.searchsorted(self._narrow(self.borders), self._narrow(words), side="right")
-        return found.astype(np.int32)
+            pieces = np.searchsorted(self._narrow(self.borders), self._narrow(words), side="right")
+        return pieces.astype(np.int32)
 
     def _narrow(self, words: Sequence[UInt64Array]) -> npt.NDArray[np.int64]:
-        """Put the words of a key into one number that compares with the borders in the same way."""
+        """Map keys of several words to single numbers that compare with the borders in the same way."""
         narrow = np.zeros(len(words[0]), np.int64)
         for word, border in zip(words, self.borders, strict=True):
             values = np.unique(border)
@@ -165,13 +165,13 @@ class Cuts:
 
 
 def _cell_starts(before: Sequence[UInt64Array], after: Sequence[UInt64Array]) -> list[UInt64Array]:
-    """Return the least key that shares with `after` the highest bit in which it differs from `before`, and all above.
+    """Return the least key of the cell that `after` begins: its bits down to the highest that differs from `before`.
 
     >>> [word.tolist() for word in _cell_starts([np.array([5], np.uint64)], [np.array([13], np.uint64)])]
     [[8]]
     """
     starts = []
-    same = np.ones(len(after[0]), np.bool_)  # so far: where they still are, a later word decides
+    same = np.ones(len(after[0]), np.bool_)  # whether the words so far are equal, so that a later word decides
     for old, new in zip(before, after, strict=True):
         changed = old ^ new
         for shift in (1, 2, 4, 8, 16, 32):
@@ -193,7 +193,7 @@ def _borders(words: Sequence[UInt64Array]) -> npt.NDArray[np.int16]:
 
 
 def _merged(borders: npt.NDArray[np.int16], cuts: list[int], *, most_rows: float, pieces: float) -> Int64Array:
-    """Join neighbours over the smallest borders (two halves of a cell) until there are few enough pieces."""
+    """Join neighbors over the smallest borders (two halves of a cell) until there are few enough pieces."""
     starts = np.array(cuts, np.int64)
     excess = len(cuts) - max(round(pieces), 1)
     before = np.arange(-1, len(cuts) - 1)  # a linked list of the pieces that are left

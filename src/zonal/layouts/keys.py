@@ -1,4 +1,4 @@
-"""From a layout and Arrow data to sortable words: ranks of each column, then the curve, or the path through a tree."""
+"""Sort keys of Arrow rows under a layout: the ranks of each column, then the curve, or the path through a tree."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -24,7 +24,7 @@ _TIE_COLUMNS, _TIE_BITS = 4, 8
 def key_words(data: ArrowData, layout: Layout, ranks: Ranks) -> tuple[UInt64Array, ...]:
     """Return the key of each row: one word, or two if the layout asks for more than 64 bits.
 
-    A tree's key is the path to the row's leaf, then a word of the curve that orders the rows inside.
+    A tree's key is the path to the row's leaf, then a word of the curve that orders the rows within the leaf.
     """
     bits = layout.bits_per_column
     codes = [

@@ -1,4 +1,4 @@
-"""What a table's rows are ordered by: `zorder(ts, payload_id)` and its options, as text, as JSON and as a value."""
+"""The layout of a table, `zorder(ts, payload_id)` with its options, as text, as JSON and as a value."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ MAX_COLUMNS = 8
 MAX_TREE_COLUMNS = 32
 MAX_TREE_TEXT = 1024**2
 CURVE_COLUMNS = 4
-"""Columns of a tree that order the rows inside of a leaf."""
+"""Columns of a tree that order the rows within a leaf."""
 MIN_BITS, MAX_BITS = 4, 32
 ADVISED_COLUMNS = 4
 DEFAULT_FILE_BYTES = 128 * 1024**2
@@ -40,14 +40,14 @@ class Layout:
     kind: str
     columns: tuple[str, ...]
     bits: int | None = None
-    """Bits a column in the key; None takes what fits (see `bits_per_column`)."""
+    """Bits per column in the key; None takes what fits (see `bits_per_column`)."""
     target_file_bytes: int = DEFAULT_FILE_BYTES
     row_group_rows: int = DEFAULT_ROW_GROUP_ROWS
     bloom_columns: tuple[str, ...] = ()
     salt: int | None = None
     """Seed that spreads the rows of a heavy value over its whole share of the key space; None leaves them together."""
     tree: str | None = None
-    """The cuts of a tree as `zonal.layouts.tree` writes them; they name columns by their number here."""
+    """The cuts of a tree as `zonal.layouts.tree` writes them; they refer to `columns` by number."""
 
     def __post_init__(self) -> None:
         for name in ("columns", "bloom_columns"):
@@ -96,8 +96,8 @@ class Layout:
     def bits_per_column(self) -> int:
         """Bits that each column gets in the key.
 
-        16 bits tell 65,536 shares of the rows apart, more than the quantiles behind them; one column alone, and a
-        linear order, whose first columns decide nearly everything, get up to 32.
+        16 bits tell 65,536 shares of the rows apart, more than there are quantiles; one column alone, and a linear
+        order, whose first columns decide nearly everything, get up to 32.
         """
         if self.bits is not None:
             return self.bits
@@ -107,12 +107,12 @@ class Layout:
 
     @property
     def curve_columns(self) -> tuple[str, ...]:
-        """Columns that the curve runs through: all, but of a tree the first ones, for the order inside its leaves."""
+        """Columns that the curve runs through: all of them, or in a tree the first ones, which order rows in a leaf."""
         return self.columns[:CURVE_COLUMNS] if self.kind == TREE else self.columns
 
     @property
     def short(self) -> str:
-        """The text form for people: of a tree it tells how many leaves there are instead of all cuts.
+        """The text form for people: a tree shows its number of leaves instead of its cuts.
 
         >>> Layout("tree", ("ts", "payload_id"), tree='{"leaves":214}').short
         'tree(ts, payload_id; 214 leaves)'
@@ -123,7 +123,7 @@ class Layout:
         return f"{self.kind}({', '.join([*words, *options])}{_leaves_in(self.tree)})"
 
     def advice(self) -> tuple[str, ...]:
-        """Say what experience advises against in this layout; empty where there is nothing to say."""
+        """Return warnings about choices in this layout that work badly in practice; empty where there are none."""
         if (count := len(self.columns)) <= ADVISED_COLUMNS or self.kind == TREE:
             return ()
         return (
@@ -243,7 +243,7 @@ _FIELDS = {_PRINTED.get(field.name, field.name): field.name for field in fields(
 
 
 def most_bits(columns: int) -> int:
-    """Return how many bits a column can have: each of the key's two words holds the same bits of every column.
+    """Return the most bits per column: each of the key's two words holds the same bits of every column.
 
     >>> [most_bits(columns) for columns in range(1, 9)]
     [32, 32, 32, 32, 24, 20, 18, 16]
@@ -252,9 +252,9 @@ def most_bits(columns: int) -> int:
 
 
 def _leaves_in(tree: str) -> str:
-    """Say how many leaves the cuts tell that they have; what they are is read where they are used."""
-    found = re.match(r'\{"leaves":(\d{1,6})\b', tree)
-    return "" if found is None else f"; {found[1]} {'leaf' if found[1] == '1' else 'leaves'}"
+    """Return the number of leaves that the cuts declare, as text, without parsing the cuts."""
+    match = re.match(r'\{"leaves":(\d{1,6})\b', tree)
+    return "" if match is None else f"; {match[1]} {'leaf' if match[1] == '1' else 'leaves'}"
 
 
 def _is_int(value: object) -> bool:
@@ -319,11 +319,11 @@ class _Parser:
         self.mark("(")
         columns: list[str] = []
         options: dict[str, Any] = {}
-        while not self.found(")"):
+        while not self.accept(")"):
             if columns or options:
                 self.mark(",")
             word = self.name("a column")
-            if self.found("="):
+            if self.accept("="):
                 options |= self.option(word, options)
             elif options:
                 raise self.error(f"column {quoted(word)} stands behind an option")
@@ -357,7 +357,7 @@ class _Parser:
         self.mark("[")
         while True:
             yield self.name("a column")
-            if self.found("]"):
+            if self.accept("]"):
                 return
             self.mark(",")
 
@@ -367,14 +367,14 @@ class _Parser:
             return self.tokens[self.next - 1][1]
         raise self.error(f"{what} is missing {self.place()}")
 
-    def found(self, mark: str) -> bool:
+    def accept(self, mark: str) -> bool:
         if self.next < len(self.tokens) and self.tokens[self.next] == ("mark", mark):
             self.next += 1
             return True
         return False
 
     def mark(self, mark: str) -> None:
-        if not self.found(mark):
+        if not self.accept(mark):
             raise self.error(f"'{mark}' is missing {self.place()}")
 
     def place(self) -> str:
@@ -387,7 +387,7 @@ class _Parser:
 
 
 def short_text(layout: str) -> str:
-    """Return a layout's text without the cuts of a tree; one that has none any more stays as it is.
+    """Return a layout's text without the cuts of a tree; text that is already short stays as it is.
 
     >>> short_text("zorder(ts, id)"), short_text("tree(ts; 214 leaves)")
     ('zorder(ts, id)', 'tree(ts; 214 leaves)')

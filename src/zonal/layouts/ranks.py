@@ -1,4 +1,4 @@
-"""Equi-depth codes: where a value stands among the rows of a sample, scaled to the full width of the key.
+"""Equi-depth codes of values: their rank among the rows of a sample, scaled to the full width of the key.
 
 code(x) = ⌊2^bits · (rows below x) / rows⌋, so that equal shares of the rows get equal shares of the codes, whatever the
 distribution: five values use the top bits, and an outlier takes no room from the others. Equal values share a code,
@@ -24,9 +24,9 @@ from zonal.values.words import blocks, comparable, decoded_array, family_of, pla
 
 MAX_KNOTS = 4096
 _MAX_WORDS = 128
-"""A value that needs more than 128 words (1 KB) to be told from its neighbours is no knot."""
+"""A value that needs more than 128 words (1 KB) to be told from its neighbors is no knot."""
 _KEPT_WORDS = 4
-"""Words (32 bytes) that a knot keeps of a value where all values are knots; among quantiles it keeps what it needs."""
+"""Words (32 bytes) that a knot keeps where all values are knots; a quantile keeps only those that tell it apart."""
 
 JSON_VERSION = 1
 
@@ -58,7 +58,7 @@ class ColumnRanks:
 
     @classmethod
     def fit(cls, sample: pa.ChunkedArray) -> "ColumnRanks":
-        """Learn the ranks of a column from a sample of it; an empty sample and one of nulls are samples too."""
+        """Fit the ranks of a column to a sample of it, which may be empty or all null."""
         family = family_of(sample.type)
         if family is None:
             raise ColumnError(f"Values of type {sample.type} have no order to cluster by.")
@@ -150,7 +150,7 @@ class ColumnRanks:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> "ColumnRanks":
-        """Read what `to_dict` wrote, as hostile input: sizes are bounded and the knots' order is checked."""
+        """Read what `to_dict` wrote, as untrusted input: sizes are bounded and the knots' order is checked."""
         try:
             family, rows = str(stored["family"]), int(stored["rows"])
             depths = unpack(stored["depths"], MAX_KNOTS).view(np.int64)
@@ -191,7 +191,7 @@ class Ranks(Mapping[str, ColumnRanks]):
 
     @classmethod
     def fit(cls, sample: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> "Ranks":
-        """Learn the ranks of these columns from a sample; all unknown and unsuitable columns are named together."""
+        """Fit the ranks of these columns to a sample; one error names all unknown and unsuitable columns."""
         paths = bind(sample.schema, columns)
         return cls({name: ColumnRanks.fit(leaf(sample, path)) for name, path in paths.items()})
 
@@ -242,7 +242,7 @@ class Ranks(Mapping[str, ColumnRanks]):
 
 
 def bind(schema: pa.Schema, columns: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Resolve the columns in a schema, or raise one error that names every unknown and unsuitable one."""
+    """Resolve the columns in a schema; one error names all unknown and unsuitable ones."""
     paths: dict[str, tuple[int, ...]] = {}
     problems = []
     for name in columns:
@@ -285,7 +285,7 @@ def _distinct(values: Sequence[pa.Array], family: str) -> tuple[list[UInt64Array
 
 
 def _distinct_bytes(values: Sequence[pa.Array]) -> tuple[list[UInt64Array], npt.NDArray[np.int64]]:
-    """Return the sorted distinct byte sequences, as far as `_MAX_WORDS`, and how often each occurs."""
+    """Return the sorted distinct byte sequences, each up to `_MAX_WORDS` words, and how often each occurs."""
     as_binary = pa.chunked_array([chunk.cast(pa.large_binary()) for chunk in values], pa.large_binary())
     counted = as_binary.value_counts()
     distinct = counted.field("values")
@@ -302,17 +302,17 @@ def _distinct_bytes(values: Sequence[pa.Array]) -> tuple[list[UInt64Array], npt.
 def _choose(
     words: Sequence[UInt64Array], counts: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Choose the values that become knots: all, or about 4,096 quantiles; with them how many words each keeps."""
+    """Choose the values that become knots, all or about 4,096 quantiles, and how many words each keeps."""
     total = int(counts.sum())
     if len(counts) <= MAX_KNOTS:
         chosen = np.arange(len(counts))
     else:
-        # A value of two quantile steps or more swallows at least one of them; the knot behind it, which ends its
+        # A value of two quantile steps or more swallows at least one of them; the knot after it, which ends its
         # share exactly, takes that place. With the largest value there are never more than MAX_KNOTS.
         steps = MAX_KNOTS - 1
         quantiles = np.searchsorted(np.cumsum(counts), np.arange(steps) * total // steps, side="right")
-        behind_heavy = np.flatnonzero(counts * steps >= 2 * total) + 1
-        chosen = np.unique(np.minimum([*quantiles, *behind_heavy, len(counts)], len(counts) - 1))
+        after_heavy = np.flatnonzero(counts * steps >= 2 * total) + 1
+        chosen = np.unique(np.minimum([*quantiles, *after_heavy, len(counts)], len(counts) - 1))
     if not len(chosen):
         return chosen, np.zeros(0, np.int64)
     shared = np.zeros(len(counts) + 1, np.int64)  # words that each value has in common with the one before it
@@ -328,7 +328,7 @@ def _choose(
 
 
 def _uniform(start: int, rows: int, seed: int) -> npt.NDArray[np.float64]:
-    """Return a number from 0 (included) to 1 a row: the splitmix64 hash of its number and the seed."""
+    """Return one number per row, from 0 to below 1: the splitmix64 hash of the row's number and the seed."""
     x = np.arange(start, start + rows, dtype=np.uint64) + np.uint64(seed)
     x *= np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

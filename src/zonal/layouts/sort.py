@@ -9,7 +9,7 @@ from zonal.values.words import BLOCK_ROWS
 
 
 def stable_order(words: Sequence[UInt64Array]) -> Int64Array:
-    """Return the row numbers in key order, rows of equal keys in their own order; the first word counts most."""
+    """Return the row numbers in key order, stable for equal keys; the first word is the most significant."""
     order = _order_by(words[-1])
     for word in words[-2::-1]:
         order = order[_order_by(word[order])]
@@ -17,10 +17,10 @@ def stable_order(words: Sequence[UInt64Array]) -> Int64Array:
 
 
 def _order_by(key: UInt64Array) -> Int64Array:
-    """Sort (high bits of the key, row number) packed in one word, then mend the runs that the low bits decide.
+    """Sort (high bits of the key, row number) packed in one word, then fix the runs that the low bits decide.
 
-    numpy sorts plain 64-bit integers with SIMD instructions, but sorts them indirectly one by one: packed, ten million
-    random keys take a fifth of the time of `argsort` (docs/decisions.md).
+    numpy sorts plain 64-bit integers with SIMD instructions, but `argsort` without: packed, ten million random keys
+    take a fifth of its time (docs/decisions.md).
     """
     rows = len(key)
     if rows == 0:

@@ -1,7 +1,7 @@
-"""From words to codes: a monotone step function over sorted knots, evaluated over whole columns.
+"""The step function from a value's words to its code, over sorted knots and evaluated on whole columns.
 
 The knots form a tree by their words: the root compares first words; only rows whose word ties with several knots go
-on to the next word. A level holds all nodes of one depth in flat arrays, so a level is one pass, however many nodes.
+on to the next word. A level holds all nodes of one depth in flat arrays and takes one pass, however many nodes it has.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _GRID_BITS = 15
 
 @dataclass(frozen=True)
 class Knots:
-    """Sorted points of the step function, as words: the code at each, and how it goes on to the next.
+    """Sorted points of the step function, as words, with the code at each and how codes rise to the next.
 
     `words[depth]` is the knots' word at that depth, `depths` how many words each knot has. `spread` tells which
     intervals are filled evenly up to the next knot's code; on the others the code stays.
@@ -39,21 +39,21 @@ class _Level:
     count: IntpArray
     words: UInt64Array
     at: UInt32Array  # the code of a value with exactly this word
-    after: UInt32Array  # the code of a value right behind this word
-    slope: npt.NDArray[np.float64]  # codes a unit of the word behind it
+    after: UInt32Array  # the code of a value right above this word
+    slope: npt.NDArray[np.float64]  # codes per unit of the word above it
     room: UInt32Array  # codes up to the next knot's, for salted values
     child: IntpArray  # node of the next level, or -1
 
 
 class Lookup:
-    """The step function through `knots`; `top` is the code that values behind the last knot stay below."""
+    """The step function through `knots`; `top` is the code that values above the last knot stay below."""
 
     def __init__(self, knots: Knots, *, top: int) -> None:
         self._levels = _build(knots, top)
         self._grid = Grid(self._levels[0].words) if len(knots.codes) else None
 
     def codes(self, words: Words, rows: int, salt: npt.NDArray[np.float64] | None = None) -> UInt32Array:
-        """Return the codes of `rows` values; `salt` (0 ≤ salt < 1 a row) moves heavy values into their room."""
+        """Return the codes of `rows` values; `salt` (per row, 0 ≤ salt < 1) moves heavy values into their room."""
         if self._grid is None:
             return np.zeros(rows, np.uint32)
         word = words.at(0)
@@ -64,8 +64,8 @@ class Lookup:
                 break
             word = words.at(depth, chosen)
             entry = _last_at_or_below(self._levels[depth], node, word)
-            found, tied, node = self._evaluate(depth, word, entry, None if salt is None else salt[chosen])
-            result[chosen] = found
+            codes, tied, node = self._evaluate(depth, word, entry, None if salt is None else salt[chosen])
+            result[chosen] = codes
             chosen = chosen[tied]
         return result
 
@@ -90,7 +90,7 @@ class Lookup:
 
 
 class Grid:
-    """Equal cells over a sorted array: a cell names the first candidate, and few steps lead to the right one."""
+    """Equal cells over a sorted array: a cell gives the first candidate, and a few steps lead to the right one."""
 
     def __init__(self, words: UInt64Array) -> None:
         self.low, self.high = words[0], words[-1]
@@ -153,7 +153,7 @@ def _build(knots: Knots, top: int) -> list[_Level]:
 
 
 def _entries(word: UInt64Array, nodes: Sequence[tuple[int, int]]) -> tuple[IntpArray, IntpArray, IntpArray]:
-    """Cut each node's knots into runs of equal words: the runs' starts and ends, and each node's first run."""
+    """Cut each node's knots into runs of equal words; return the runs' starts and ends, and each node's first run."""
     starts: list[int] = []
     ends: list[int] = []
     first = []

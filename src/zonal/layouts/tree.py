@@ -1,8 +1,8 @@
-"""Trees of cuts: each cut parts the rows by one value of one column, and a leaf is a box of all columns.
+"""Trees of cuts: each cut splits the rows at one value of one column, and a leaf is a box of all columns.
 
-A row's place is its path from the root, a bit a cut, the first cut in the top bit: left is 0, right is 1. Sorted paths
-run through the leaves from left to right, and the highest bit in which two paths differ is the cut that parts them, so
-files end at cuts as those of a curve end at its cells.
+A row's key is its path from the root, one bit per cut, the first cut in the top bit: left is 0, right is 1. Sorted
+paths run through the leaves from left to right, and the highest bit in which two paths differ is the cut that separates
+them, so that files end at cuts as those of a curve end at its cells.
 """
 
 import json
@@ -42,8 +42,7 @@ MAX_DEPTH = 56
 MAX_POINT_BYTES = 256
 JSON_VERSION = 1
 LEAF, NULLS = -1, -1
-"""What stands for a leaf among the nodes' columns, and for a cut behind the nulls among their points."""
-
+"""The column number of a leaf, and the point number of a cut between nulls and values."""
 
 _SIGN = np.uint64(1 << 63)
 _MASK = 2**64 - 1
@@ -54,10 +53,10 @@ _FAMILY = re.compile(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
-    """Cuts in the order in which they are met from the root, left before right.
+    """Nodes in preorder: a node, then all of its left side, then its right side.
 
-    At a cut, values below its point go to the left, with all nulls; the others go to the right, NaN too. A cut at no
-    point parts nulls from values. `Tree.from_json(tree.to_json(), tree.columns)` gives every row the same path.
+    At a cut, values below its point go to the left, with all nulls; the others go to the right, NaN too. A cut without
+    a point separates nulls from values. `Tree.from_json(tree.to_json(), tree.columns)` gives every row the same path.
     """
 
     columns: tuple[str, ...]
@@ -66,9 +65,9 @@ class Tree:
     points: tuple[tuple[Point, ...], ...]
     """The points of each column's cuts in the predicates' domain, ascending."""
     column: Int64Array
-    """The number of the column that a node cuts; -1, it is a leaf."""
+    """The number of the column that each node cuts; -1 for a leaf."""
     cut: Int64Array
-    """The number of the column's point; -1, the cut parts nulls from values (and leaves have it, too)."""
+    """The number of each cut's point in its column; -1 for a cut between nulls and values, and for leaves."""
 
     def __post_init__(self) -> None:
         if not len(self.columns) == len(self.families) == len(self.points):
@@ -90,7 +89,7 @@ class Tree:
 
     @classmethod
     def from_json(cls, text: str, columns: Sequence[str]) -> "Tree":
-        """Read what `to_json` wrote, as hostile input: sizes, order and structure are checked."""
+        """Read what `to_json` wrote, as untrusted input: sizes, order and structure are checked."""
         try:
             if len(text) > MAX_TREE_TEXT:
                 raise ValueError("it is too long")
@@ -112,7 +111,7 @@ class Tree:
         return tree
 
     def to_json(self) -> str:
-        """Write the cuts as compact JSON: about eight bytes a cut."""
+        """Write the cuts as compact JSON: about eight bytes per cut."""
         stored = {
             "leaves": self.leaves,
             "version": JSON_VERSION,
@@ -126,7 +125,7 @@ class Tree:
         return json.dumps(stored, separators=(",", ":"))
 
     def layout(self) -> Layout:
-        """Return the layout that has these cuts, with the options that every layout has from the start."""
+        """Return the layout with these cuts and the default options."""
         return Layout(TREE, self.columns, tree=self.to_json())
 
     @property
@@ -136,7 +135,7 @@ class Tree:
 
     @cached_property
     def is_inner(self) -> npt.NDArray[np.bool_]:
-        """Which nodes are cuts."""
+        """Whether each node is a cut rather than a leaf."""
         inner: npt.NDArray[np.bool_] = self.column != LEAF
         return inner
 
@@ -157,7 +156,7 @@ class Tree:
 
     @cached_property
     def _child(self) -> npt.NDArray[np.intp]:
-        """The left child of node n at 2n, the right one at 2n + 1; a leaf is its own."""
+        """The left child of node n at 2n, the right one at 2n + 1; a leaf is its own child."""
         child = np.repeat(np.arange(len(self.column), dtype=np.intp), 2)
         open_cuts: list[int] = []  # cuts whose right side is still to come
         for node, inner in enumerate(self.is_inner.tolist()):
@@ -170,7 +169,7 @@ class Tree:
 
     @cached_property
     def _path(self) -> UInt64Array:
-        """The path to each node, with zeros behind its end."""
+        """The path to each node, padded with zeros."""
         paths = np.zeros(len(self.column), np.uint64)
         for node in np.flatnonzero(self.is_inner).tolist():
             left, right = self._child[2 * node : 2 * node + 2]
@@ -197,7 +196,7 @@ class Tree:
         return self._path[self._walk(places, at_column)]
 
     def _walk(self, places: Int16Array, at_column: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """Send rows down the tree, all of a block at once a level; return their leaves."""
+        """Send rows down the tree, one level at a time for a whole block; return their leaves."""
         flat, columns = places.reshape(-1), places.shape[1]
         cut, child = self.cut.astype(np.int16), self._child
         deepest = int(self.depth.max())
@@ -208,7 +207,7 @@ class Tree:
             node = np.zeros(end - start, np.intp)
             rows = np.arange(start, end, dtype=np.intp)
             for level in range(deepest):
-                if level % 4 == 3:  # rows that have come to their leaf need no more looks
+                if level % 4 == 3:  # drop the rows that have reached their leaf
                     leaves[rows] = node
                     going = np.flatnonzero(self.is_inner[node])
                     rows, first, node = rows[going], first[going], node[going]
@@ -221,8 +220,8 @@ class Tree:
         """Return how many of the column's points are at or below each value; -1 for nulls."""
         name, family = self.columns[number], self.families[number]
         column = leaf(data, find(data.schema, name))
-        found = family_of(column.type)
-        if found is None or not comparable(found, family):
+        own_family = family_of(column.type)
+        if own_family is None or not comparable(own_family, family):
             raise LayoutError(
                 f"The tree cuts column {quoted(name)} at {family} values, and it has type {quoted(str(column.type))}: "
                 "learn the cuts again."
@@ -238,10 +237,10 @@ class Tree:
     def clip(
         self, first: UInt64Array, last: UInt64Array, columns: Sequence[str], points: Sequence[Sequence[Point]]
     ) -> tuple[Float32Array, Float32Array]:
-        """Return the least and the greatest place that each unit can have in each column, a row a unit.
+        """Return the least and the greatest code that each unit can have: one row per unit, one column per column.
 
-        A unit has the rows from path `first` to path `last`, and lies in the box of the node that both have in common.
-        `points` are the sorted values of `columns`, and a place is a number in such a list; NaN may be the last.
+        A unit has the rows from path `first` to path `last`, and lies in the box of their deepest common node.
+        `points` are the sorted values of `columns`, and a code is a position in such a list; NaN may be the last.
         """
         low, high = self._limits(columns, points)
         differ = first ^ last
@@ -253,7 +252,7 @@ class Tree:
         return low[node], high[node]
 
     def _limits(self, columns: Sequence[str], points: Sequence[Sequence[Point]]) -> tuple[Float32Array, Float32Array]:
-        """Return the box of each node, in places of `points`."""
+        """Return the box of each node, in codes of `points`."""
         low = np.full((len(self.column), len(columns)), -np.inf, np.float32)
         high = np.full_like(low, np.inf)
         at = {name: number for number, name in enumerate(columns)}
@@ -280,7 +279,7 @@ def _read(text: str, columns: tuple[str, ...]) -> Tree:
 
 
 def tree_of(layout: Layout) -> Tree:
-    """Return the tree of a layout that has one; the same text is read once."""
+    """Return the tree of a layout that has one; the same text is parsed once."""
     return _read(str(layout.tree), layout.columns)
 
 
@@ -298,11 +297,11 @@ class _Points:
         return len(self.words[0])
 
     def at_or_below(self, depth: int, low: int, high: int, word: UInt64Array) -> npt.NDArray[np.intp]:
-        """Count the points at or below each word of this depth, if they are among those from `low` to `high`."""
+        """Count the points at or below each word of this depth, among the points from `low` to `high`."""
         if depth == 0 and self._grid is not None:
             # Below the first point the grid tells nothing, where several points have the same first word.
-            found: npt.NDArray[np.intp] = np.where(word >= self.words[0][0], self._grid.last_at_or_below(word) + 1, 0)
-            return found
+            count: npt.NDArray[np.intp] = np.where(word >= self.words[0][0], self._grid.last_at_or_below(word) + 1, 0)
+            return count
         return low + np.searchsorted(self.words[depth][low:high], word, side="right")
 
 
@@ -330,7 +329,7 @@ def _block_places(block: pa.Array, family: str, points: _Points) -> Int16Array:
 
 
 class _LengthLast:
-    """Words of byte sequences, and behind the last one their length: b"a" is below b"a\\0", as their bytes are."""
+    """Words of byte sequences, then their length: b"a" is below b"a\\0", as their bytes are."""
 
     def __init__(self, words: Words, last: int) -> None:
         self.words, self.last = words, last
@@ -368,7 +367,7 @@ def _count_below(words: Words, points: _Points, places: Int16Array) -> None:
 
 
 def _compare(words: Words, points: _Points, depth: int, rows: npt.NDArray[np.intp], places: Int16Array) -> None:
-    """Decide rows that tie with one point, the last one at or below them so far, by their further words."""
+    """Compare the further words of rows that tie with one point, and uncount it where the row is below."""
     for further in range(depth, len(points.words)):
         if not len(rows):
             return
@@ -382,7 +381,7 @@ def _is_nan(point: Point) -> bool:
 
 
 def _point_words(family: str, points: Sequence[Point]) -> list[UInt64Array]:
-    """Return points as words of their family, as values have them; behind those of byte sequences stands the length."""
+    """Return points as words of their family, as values have them; for byte sequences the length comes last."""
     if family == "bytes":
         array = pa.array(points, pa.large_binary())
         longest = max(max((len(point) for point in points), default=0), 1)  # type: ignore[arg-type]
@@ -394,11 +393,11 @@ def _point_words(family: str, points: Sequence[Point]) -> list[UInt64Array]:
     if family == "uint64":
         return [np.array(points, np.uint64)]
     if (count := words_in(family)) > 1:
-        found = [
+        unsigned = [
             np.array([(int(point) >> (64 * place)) & _MASK for point in points], np.uint64)  # type: ignore[arg-type]
             for place in reversed(range(count))
         ]
-        return [found[0] ^ _SIGN, *found[1:]]
+        return [unsigned[0] ^ _SIGN, *unsigned[1:]]
     return [np.array(points, np.int64).view(np.uint64) ^ _SIGN]
 
 
