@@ -16,13 +16,14 @@ from benchmarks.layoutdata import CASES
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.learning import grow
-from zonal.plan.placement import Sample, Sizes, has_heavy_keys, plan_placement
+from zonal.plan.placement import Sizes, has_heavy_keys, plan_placement
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.sql.where import parse_where
 from zonal.trials.boxes import boxes_of, code, meets, units_of
 from zonal.trials.prediction import predict
-from zonal.trials.trial import SampledRows, Trial, trial_of
+from zonal.trials.trial import Trial, trial_of
+from zonal.values.sample import Sample
 
 ROW_BYTES = 100.0
 LEARNED, APPLIED = 7, 3
@@ -50,7 +51,7 @@ def main() -> None:
 
 
 def _trial(data: pa.Table, bounds: list[Bound], sample: int, seed: int) -> Trial:
-    rows = SampledRows(_some(data, sample, seed), np.zeros(min(sample, data.num_rows), np.int64))
+    rows = Sample(_some(data, sample, seed), np.zeros(min(sample, data.num_rows), np.int64))
     ones = np.ones(len(bounds)).tolist()
     return trial_of(rows, bounds, ones, partition_rows={0: data.num_rows}, row_bytes=ROW_BYTES)
 

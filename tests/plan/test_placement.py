@@ -24,10 +24,11 @@ from zonal.layouts.tree import Tree
 from zonal.parquet.footer import read_footer
 from zonal.parquet.page_index import page_bounds
 from zonal.plan.choice import choose, in_commits, still_there
-from zonal.plan.placement import Sample, Sizes, has_heavy_keys, plan_placement
+from zonal.plan.placement import Sizes, has_heavy_keys, plan_placement
 from zonal.plan.rewrite import ColumnMetrics, EqualityDelete, ReadTally, Source, Vector, Writing, Written
 from zonal.snapshot import Files, Physical, Snapshot
 from zonal.storage import Storage
+from zonal.values.sample import Sample
 from zonal.worker.exchange.dictionary import few_valued, with_numbers
 from zonal.worker.exchange.payload import Form, decode, encode
 from zonal.worker.exchange.results import read_results, tallies, tally_bytes, written

@@ -10,7 +10,7 @@ import pytest
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.learning import grow
-from zonal.plan.placement import Sample, Sizes, has_heavy_keys, plan_placement
+from zonal.plan.placement import Sizes, has_heavy_keys, plan_placement
 from zonal.predicates.bind import bind
 from zonal.predicates.expressions import And, Call, Column, Compare, In, Or, Parameter, Unknown
 from zonal.skipping.files import FileIndex
@@ -21,7 +21,8 @@ from zonal.trials.boxes import boxes_of, code, meets, units_of
 from zonal.trials.parameters import draw_parameters, has_parameters
 from zonal.trials.prediction import Prediction, predict
 from zonal.trials.today import current, partition_only, regressions, standing
-from zonal.trials.trial import SampledRows, filtered_columns, trial_of
+from zonal.trials.trial import filtered_columns, trial_of
+from zonal.values.sample import Sample
 
 ROW_BYTES = 100.0
 ROWS = 60_000
@@ -73,7 +74,7 @@ def some_rows(data, count, seed=1):
 
 def trial_on(sample, bounds, rows=None, **options):
     total = sample.num_rows if rows is None else rows
-    rows = SampledRows(sample, np.zeros(sample.num_rows, np.int64))
+    rows = Sample(sample, np.zeros(sample.num_rows, np.int64))
     options = {"partition_rows": {0: total}, "row_bytes": ROW_BYTES, **options}
     return trial_of(rows, bounds, np.ones(len(bounds)).tolist(), **options)
 
@@ -142,7 +143,7 @@ def test_partitions_are_cut_apart_and_skipped_by_their_values():
     in_partition[1:, 1] = False
     rows = dict.fromkeys(range(4), 2000)
     trial = trial_of(
-        SampledRows(data, partition),
+        Sample(data, partition),
         bounds,
         [1, 1],
         partition_rows=rows,
@@ -161,7 +162,7 @@ def test_small_partitions_are_a_file_each():
     data = DATA.slice(0, 3000)
     rows = dict.fromkeys(range(1000), 30)
     trial = trial_of(
-        SampledRows(data, np.arange(3000) % 1000), bound("time < 0"), [1], partition_rows=rows, row_bytes=ROW_BYTES
+        Sample(data, np.arange(3000) % 1000), bound("time < 0"), [1], partition_rows=rows, row_bytes=ROW_BYTES
     )
     found = predict(trial, LAYOUTS[0])
     assert found.files == 1000
@@ -171,7 +172,7 @@ def test_small_partitions_are_a_file_each():
 def test_a_partition_counts_by_its_rows_and_not_by_its_sample():
     data = pa.table({"x": [1] * 50 + [2] * 50})
     trial = trial_of(
-        SampledRows(data, np.repeat([0, 1], 50)),
+        Sample(data, np.repeat([0, 1], 50)),
         bound("x = 1", data=data),
         [1],
         partition_rows={0: 900, 1: 100},
@@ -217,7 +218,7 @@ def test_the_interval_holds_the_mean_and_narrows_with_more_queries():
 
 def test_weights_count():
     trial = trial_of(
-        SampledRows(DATA, np.zeros(ROWS, np.int64)),
+        Sample(DATA, np.zeros(ROWS, np.int64)),
         bound("time < 20000000", "amount > 0"),
         [3, 1],
         partition_rows={0: ROWS},

@@ -12,8 +12,9 @@ from zonal.snapshot import Snapshot
 from zonal.trials.boxes import boxes_of
 from zonal.trials.prediction import Prediction, predict
 from zonal.trials.today import Standing
-from zonal.trials.trial import SampledRows, Trial
+from zonal.trials.trial import Trial
 from zonal.values.arrays import Float64Array, Int64Array
+from zonal.values.sample import Sample
 
 _SCREEN_ROWS, _SCREEN_FILES, _SCREEN_QUERIES = 12_000, 250, 250
 
@@ -81,7 +82,7 @@ class Ground:
         if rows <= _SCREEN_ROWS:
             return trial
         some = np.sort(np.random.default_rng(self.seed).choice(rows, _SCREEN_ROWS, replace=False))
-        fewer = SampledRows(trial.rows.data.take(some), trial.rows.partition[some])
+        fewer = Sample(trial.rows.data.take(some), trial.rows.partition[some])
         return replace(trial, rows=fewer, coded=trial.coded.some(some))
 
     def unparted(self) -> "Ground":

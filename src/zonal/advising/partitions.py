@@ -8,9 +8,10 @@ import pyarrow.compute as pc
 
 from zonal.advising.ground import Ground
 from zonal.layouts.layout import Layout
-from zonal.trials.trial import SampledRows, Trial
+from zonal.trials.trial import Trial
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import find, leaf
+from zonal.values.sample import Sample
 
 MOST_PARTITIONS = 1000
 _TRIED = 3
@@ -75,4 +76,4 @@ def _in_parts(trial: Trial, number: Int64Array, rows: int) -> Trial:
     weight = np.bincount(number, trial.row_weights)
     share = weight / max(float(weight.sum()), 1e-300)
     held = {part: max(1, round(rows * of_all)) for part, of_all in enumerate(share.tolist())}
-    return replace(trial, rows=SampledRows(trial.rows.data, number), partition_rows=held, in_partition=None)
+    return replace(trial, rows=Sample(trial.rows.data, number), partition_rows=held, in_partition=None)

@@ -18,20 +18,13 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.layouts.sort import stable_order
 from zonal.values.arrays import Int32Array, Int64Array, UInt64Array
+from zonal.values.sample import Sample
 
 PIECE_BYTES = 64 * 1024**2
 """Rows of a piece in memory: sorted, they are there twice, beside the task's compressed payloads."""
 LEAST_TASK_BYTES = 1024**2
 TASKS = 16
 """Small tables are still cut into about this many tasks, where they have as many files."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Rows of the table's key columns, with the partition of each; within a partition all rows count the same."""
-
-    data: pa.Table
-    partition: Int64Array
 
 
 @dataclass(frozen=True)

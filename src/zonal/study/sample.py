@@ -15,11 +15,12 @@ from zonal.layouts.keys import key_words, tie_columns
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.parquet.codecs import usual_codec
-from zonal.plan.placement import Placement, Sample, Sizes, has_heavy_keys, plan_placement
+from zonal.plan.placement import Placement, Sizes, has_heavy_keys, plan_placement
 from zonal.plan.rewrite import Scan, Source, Writing
 from zonal.snapshot import UNKNOWN
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import find
+from zonal.values.sample import Sample
 from zonal.values.selection import take_rows
 from zonal.worker.exchange.dictionary import few_valued
 from zonal.worker.read.data_file import RowGroupSize

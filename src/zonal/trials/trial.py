@@ -11,8 +11,9 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.predicates.bound import Bound
 from zonal.trials.boxes import Boxes, Coded, Units, boxes_of, code, literal_columns, meets
-from zonal.values.arrays import BoolArray, Float64Array, Int64Array
+from zonal.values.arrays import BoolArray, Float64Array
 from zonal.values.columns import find, leaf_type, leaves
+from zonal.values.sample import Sample
 from zonal.values.words import family_of
 
 MAX_COLUMNS = 32
@@ -21,18 +22,10 @@ _FLOOR_ROWS = 16_384
 
 
 @dataclass(frozen=True, eq=False)
-class SampledRows:
-    """Sampled rows, with the partition of each; within a partition all rows count the same."""
-
-    data: pa.Table
-    partition: Int64Array
-
-
-@dataclass(frozen=True, eq=False)
 class Trial:
     """A sample and queries, ready for any number of candidates."""
 
-    rows: SampledRows
+    rows: Sample
     coded: Coded
     boxes: Boxes
     weights: Float64Array
@@ -84,7 +77,7 @@ class Trial:
 
 
 def trial_of(
-    rows: SampledRows,
+    rows: Sample,
     bounds: Sequence[Bound],
     weights: Sequence[float],
     *,

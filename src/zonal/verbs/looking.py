@@ -20,9 +20,9 @@ from zonal.skipping.index import Index, comparable_values
 from zonal.snapshot import UNKNOWN, Bounds, Snapshot
 from zonal.study.sample import OVERHEAD, look, with_codec
 from zonal.tables.protocol import Readable, Table, is_rewritable, is_versioned
-from zonal.trials.trial import SampledRows
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 from zonal.values.columns import find, leaf, leaf_type
+from zonal.values.sample import Sample
 from zonal.values.selection import take_rows
 from zonal.values.words import family_of
 from zonal.verbs.rewriting import new_run
@@ -44,7 +44,7 @@ _ROW_SECONDS = 2e-6
 class Looked:
     """What was seen."""
 
-    rows: SampledRows
+    rows: Sample
     """A column a filtered column, by its dotted name in the table."""
     partition_rows: Mapping[int, int]
     """The rows of each partition that was looked at."""
@@ -70,7 +70,7 @@ def look_at(table: Readable, snapshot: Snapshot, columns: Sequence[str], needed:
     row_bytes, row_seconds = _weigh(table, snapshot, files)
     total = sum(known.values())
     return Looked(
-        SampledRows(data, sample.partition),
+        Sample(data, sample.partition),
         looked,
         total,
         row_bytes or int(snapshot.files.sizes.sum()) / max(total, 1) or 1.0,
