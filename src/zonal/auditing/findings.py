@@ -15,12 +15,12 @@ from zonal.auditing.drift import Drift
 from zonal.auditing.profit import helpable, hindrance_of
 from zonal.auditing.replay import Replay
 from zonal.auditing.saving import in_layout
-from zonal.picture.picture import is_worse
 from zonal.predicates.bound import conjuncts
 from zonal.predicates.expressions import Constant, Predicate
 from zonal.predicates.wording import EVERYTHING, describe
 from zonal.skipping.files import bucket_label
 from zonal.skipping.index import columns_of, label_of
+from zonal.skipping.shares import is_worse
 from zonal.snapshot import UNKNOWN, Files, Snapshot
 from zonal.trials.prediction import Prediction
 from zonal.trials.today import Standing

@@ -30,13 +30,6 @@ MOST_READS = 200
 """Questions of which the drawn files that they read are told."""
 MOST_BOXES = 64
 """Ranges of one column that a question keeps apart."""
-WORSE_BY = 0.001
-"""A query reads more than before from this share of the bytes on; less is rounding of sizes."""
-
-
-def is_worse(before: float, after: float) -> bool:
-    """Tell whether a query reads more of a table's bytes than before."""
-    return after > before + WORSE_BY
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import numpy as np
 
 from zonal.predicates.bound import Bound
 from zonal.skipping.counts import QueryCounter
+from zonal.skipping.shares import PREDICTED, is_worse
 from zonal.snapshot import Snapshot
 from zonal.trials.prediction import Prediction
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
@@ -46,16 +47,7 @@ def current(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float
     return standing(snapshot, bounds, weights).current
 
 
-def partition_only(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Float64Array) -> Prediction:
-    """Return what queries would read if files were skipped by partition values alone."""
-    return standing(snapshot, bounds, weights).partition_only
-
-
-def regressions(before: Prediction, after: Prediction, *, least: float = 0.01, factor: float = 1.15) -> Int64Array:
-    """Return the queries that read clearly more than before, those that lose most first.
-
-    `least` is a share of the table and `factor` the prediction's error: differences below them tell nothing.
-    """
-    more = after.shares - before.shares
-    worse = np.flatnonzero((more > least) & (after.shares > factor * before.shares))
-    return worse[np.argsort(-more[worse], kind="stable")]
+def regressions(before: Prediction, after: Prediction) -> Int64Array:
+    """Return the queries that read more than before by more than the prediction's error, the worst first."""
+    worse = np.flatnonzero(is_worse(before.shares, after.shares, PREDICTED))
+    return worse[np.argsort(before.shares[worse] - after.shares[worse], kind="stable")]

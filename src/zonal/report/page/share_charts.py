@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zonal.picture.picture import Picture, is_worse
+from zonal.picture.picture import Picture
 from zonal.report.page.charts import Chart, shown
 from zonal.report.page.frame import NOTHING, Html, Row, element, joined, name, table, text
 from zonal.report.terminal.text import query_text
 from zonal.report.wording import plural, share_text
+from zonal.skipping.shares import is_worse
 
 _MOST_TEXT = 160
 
