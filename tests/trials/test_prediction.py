@@ -20,7 +20,7 @@ from zonal.tables.registry import open_table
 from zonal.trials.boxes import boxes_of, code, meets, units_of
 from zonal.trials.parameters import draw_parameters, has_parameters
 from zonal.trials.prediction import Prediction, predict
-from zonal.trials.today import current, partition_only, regressions, standing
+from zonal.trials.today import current, regressions, standing
 from zonal.trials.trial import filtered_columns, trial_of
 from zonal.values.sample import Sample
 
@@ -270,7 +270,6 @@ def test_the_table_as_it_is_is_measured_by_its_own_bounds(folder):
     assert 0.4 < now.partition_only.shares[2] < 0.6
     assert sorted(now.in_partition[:, 0].tolist()) == [False, True]
     assert current(snapshot, bounds, [1, 1, 1]).mean == now.current.mean
-    assert partition_only(snapshot, bounds, [1, 1, 1]).mean == now.partition_only.mean
 
 
 def test_a_look_at_a_table_draws_from_all_of_its_files(folder):
