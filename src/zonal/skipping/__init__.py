@@ -1,1 +1,1 @@
-"""Which files a predicate needs, decided on bounds."""
+"""Data skipping: which files, row groups or pages a predicate needs, decided on their bounds."""

@@ -1,7 +1,7 @@
-"""What queries need of a table's files, counted: as `pruning` decides it, for a whole log of queries.
+"""Files and bytes that each query of a log needs, counted as `skipping.files` decides.
 
-Partition values are asked once for all files that share them, and every condition only of the files that those
-before it left. Nothing is kept per query and file, so a log of any length takes the memory of one query.
+A predicate is matched once against all files with the same partition values, and each conjunct only against the files
+that those before it left. Nothing is kept per query and file, so a log of any length takes the memory of one query.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,12 +17,12 @@ from zonal.snapshot import Files, LazyBounds, Snapshot
 from zonal.values.arrays import BoolArray, Int64Array
 
 Amount: TypeAlias = tuple[int, int]
-"""Files, and their bytes."""
+"""A number of files, and their bytes."""
 
 _FEW = 0.25
-"""Below this share of all files, picking theirs out of a column's bounds is faster than comparing the whole column."""
+"""Below this share of all files, gathering their bounds is faster than comparing the whole column."""
 _MOST_SLICES = 1000
-"""Classes of files that are put together one by one."""
+"""The most classes of files that are concatenated one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,9 @@ class Needed:
     """Numbers of the files that might match; in order within a partition."""
     bytes: int
     in_partitions: Amount
-    """Of the partitions that might match."""
+    """What the partitions that might match hold."""
     partitions: Int64Array
-    """Their numbers."""
+    """Numbers of the partitions that might match."""
     by_partition: Mapping[str, Amount]
     """What partition values skipped, by column."""
     by_bounds: Mapping[str, Amount]
@@ -43,35 +43,35 @@ class Needed:
 
 
 class QueryCounter:
-    """A snapshot's files, ready for many queries; all of them are told first."""
+    """A snapshot's files, indexed for many queries, all of which are given at the start."""
 
     def __init__(self, snapshot: Snapshot, bounds: Iterable[Bound]) -> None:
         files = snapshot.files
         names = list(dict.fromkeys(name for bound in bounds for name in columns_of(bound)))
-        for told in (files.bounds, files.partition_bounds):
-            if isinstance(told, LazyBounds):
-                told.load(names)
+        for lazy in (files.bounds, files.partition_bounds):
+            if isinstance(lazy, LazyBounds):
+                lazy.load(names)
         self.index = Index(files.rows, files.bounds)
         self._sizes = files.sizes
-        self._alike = _Alike.of(snapshot, names)
+        self._classes = _FileClasses.of(snapshot, names)
 
     def ask(self, predicate: Bound) -> Needed:
-        """Count what the predicate keeps and what excludes the rest, exactly as `FileIndex.prune` finds it."""
-        partitions = self._alike.index.skip(predicate)
-        at = self._alike.files_of(partitions.kept)
-        inside = self._alike.amount(partitions.kept)
+        """Count what the predicate needs, and what excludes the rest, exactly as `FileIndex.prune` does."""
+        partitions = self._classes.index.skip(predicate)
+        at = self._classes.files_of(partitions.kept)
+        inside = self._classes.amount(partitions.kept)
         left, taken, by = self._by_bounds(predicate, at, inside)
         return Needed(
             files=left,
             bytes=taken,
             in_partitions=inside,
-            partitions=self._alike.partitions_of(partitions.kept),
-            by_partition={name: self._alike.amount(mask) for name, mask in partitions.by.items()},
+            partitions=self._classes.partitions_of(partitions.kept),
+            by_partition={name: self._classes.amount(mask) for name, mask in partitions.by.items()},
             by_bounds=by,
         )
 
     def _by_bounds(self, predicate: Bound, at: Int64Array, amount: Amount) -> tuple[Int64Array, int, dict[str, Amount]]:
-        """Return which of the files bounds keep, their bytes, and what each column skips of them."""
+        """Return the files that bounds keep, their bytes, and what each column skips."""
         by: dict[str, Amount] = {}
         taken = amount[1]
         for part in conjuncts(predicate):
@@ -79,8 +79,8 @@ class QueryCounter:
             count = int(np.count_nonzero(might))
             if count == len(at):
                 continue
-            skipped, those = len(at) - count, np.flatnonzero(might)
-            at = those if len(at) == len(self.index) else at[those]
+            skipped, matching = len(at) - count, np.flatnonzero(might)
+            at = matching if len(at) == len(self.index) else at[matching]
             left = int(self._sizes[at].sum())
             name = label_of(part)
             before = by.get(name, (0, 0))
@@ -97,31 +97,31 @@ class QueryCounter:
 
 
 @dataclass(frozen=True, eq=False)
-class _Alike:
-    """Files by class: those of a class have the same values of the partition columns that queries name."""
+class _FileClasses:
+    """Classes of files with the same values of the partition columns that queries name."""
 
     index: PartitionIndex
-    """Of one file of each class."""
+    """One file of each class."""
     everything: Int64Array
-    """All files in order."""
+    """All file numbers, ascending."""
     number: Int64Array
-    """The class of each."""
+    """The class of each file."""
     order: Int64Array
     """The files, class by class."""
     starts: Int64Array
-    """Where each class begins there, and the end."""
+    """Where each class begins in `order`, and the end."""
     files: Int64Array
-    """How many each class has."""
+    """How many files each class has."""
     bytes: Int64Array
-    members: Int64Array
-    """Pairs of a class …"""
-    partitions: Int64Array
-    """… and the number of a partition that has files of it."""
+    pair_class: Int64Array
+    """The class of each pair of a class and a partition with files of it."""
+    pair_partition: Int64Array
+    """The partition of each such pair."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot, names: Sequence[str]) -> "_Alike":
+    def of(cls, snapshot: Snapshot, names: Sequence[str]) -> "_FileClasses":
         files = snapshot.files
-        number = _classes(files, names)
+        number = _class_numbers(files, names)
         order = np.argsort(number, kind="stable")
         starts = np.searchsorted(number[order], np.arange(int(number.max(initial=-1)) + 2))
         first = order[starts[:-1]]
@@ -150,15 +150,15 @@ class _Alike:
         return np.concatenate(parts) if parts else self.everything[:0]
 
     def amount(self, kept: BoolArray) -> Amount:
-        """Return how many files some classes have, and bytes."""
+        """Return the files and bytes of some classes."""
         return int(self.files[kept].sum()), int(self.bytes[kept].sum())
 
     def partitions_of(self, kept: BoolArray) -> Int64Array:
-        """Return the partitions that have files of some classes; some may come again."""
-        return self.partitions[kept[self.members]]
+        """Return the partitions that have files of some classes, possibly several times."""
+        return self.pair_partition[kept[self.pair_class]]
 
 
-def _classes(files: Files, names: Sequence[str]) -> Int64Array:
+def _class_numbers(files: Files, names: Sequence[str]) -> Int64Array:
     """Number the files so that two have the same number where partition values can't tell them apart."""
     number = np.zeros(len(files), np.int64)
     index = Index(files.rows, files.partition_bounds)
@@ -166,16 +166,16 @@ def _classes(files: Files, names: Sequence[str]) -> Int64Array:
         if name in files.partition_bounds:
             column = index.column(name)
             flags = column.all_null + 2 * (column.nulls != 0) + 4 * (column.nans != 0)
-            for told in (column.lower, column.upper, flags):
-                number = _told_apart(number, told.astype(np.int64))
+            for values in (column.lower, column.upper, flags):
+                number = _refined(number, values.astype(np.int64))
     for buckets in files.buckets:
         if buckets.column in names:
-            number = _told_apart(number, buckets.values)
+            number = _refined(number, buckets.values)
     return number
 
 
-def _told_apart(number: Int64Array, told: Int64Array) -> Int64Array:
-    """Number files anew by their number and by what is told of them; both stay below the number of files."""
-    codes = np.unique(told, return_inverse=True)[1]
+def _refined(number: Int64Array, values: Int64Array) -> Int64Array:
+    """Split classes by a value of each file; the new numbers stay below the number of files."""
+    codes = np.unique(values, return_inverse=True)[1]
     both: Int64Array = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
     return both

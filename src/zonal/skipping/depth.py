@@ -1,4 +1,4 @@
-"""How much the files' ranges of a column overlap, exactly, by a sweep over their bounds.
+"""Clustering depth: how much the files' ranges of a column overlap, exactly, by a sweep over their bounds.
 
 The terms are those of Snowflake's SYSTEM$CLUSTERING_INFORMATION: a file's overlaps are the other files whose range
 meets its own; its depth is the largest number of files that share one value within its range, itself included; a
@@ -34,7 +34,7 @@ class Depth:
     histogram: Mapping[int, int]
     """Files by depth, in classes: 0 to 16 one by one, then powers of two; the key is the upper end."""
     lookup_files: float
-    """Files that a look-up of a value reads on average, if the rows of a file are spread evenly over its range."""
+    """Files that a point lookup reads on average, if the rows of a file are spread evenly over its range."""
     distinct_at_least: int
     """Distinct values among the bounds."""
     lookup_share: float | None = None
@@ -190,7 +190,7 @@ def _cover(low: Int32Array, high: Int32Array, places: int) -> Int64Array:
 
 
 def _range_maximum(values: Int64Array, low: Int32Array, high: Int32Array) -> Int64Array:
-    """Return the largest value between each pair of places, by a table of the maxima of all powers of two."""
+    """Return the largest value between each pair of places, by a sparse table: maxima over all powers of two."""
     level = np.frexp((high - low + 1).astype(np.float64))[1] - 1
     result = np.empty(len(low), np.int64)
     table = values

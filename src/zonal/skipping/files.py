@@ -32,7 +32,7 @@ class Pruned:
 
 
 class FileIndex:
-    """A snapshot's files, ready to be asked many times."""
+    """A snapshot's files, indexed so that many predicates can be matched against them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -53,7 +53,7 @@ class FileIndex:
 
 
 class PartitionIndex:
-    """Partition values and buckets of files, ready to be asked many times."""
+    """Partition values and buckets of files, indexed so that many predicates can be matched against them."""
 
     def __init__(
         self, rows: Int64Array, bounds: Mapping[str, Bounds], buckets: Sequence[Buckets], schema: pa.Schema
@@ -67,13 +67,13 @@ class PartitionIndex:
         values = self._values.skip(predicate)
         kept = values.kept.copy()
         by = dict(values.by)
-        for name, mask in self._bucket_masks(predicate, values.kept):  # a column may have had several numbers of them
+        for name, mask in self._bucket_masks(predicate, values.kept):  # a column may have several bucket fields
             kept &= ~mask
             by[name] = by[name] | mask if name in by else mask
         return Skipped(kept, by)
 
     def _bucket_masks(self, predicate: Bound, kept: BoolArray) -> Iterator[tuple[str, BoolArray]]:
-        """Yield the files whose bucket none of the values of an equality falls into."""
+        """Yield the files whose bucket holds none of an equality's values."""
         left = kept.copy()
         for part in conjuncts(predicate):
             for buckets in self._buckets:
@@ -90,8 +90,8 @@ class PartitionIndex:
         values = points_of(ranges, self._schema)
         if values is None:
             return None
-        found = [buckets.bucket_of(value) for value in values]
-        return None if None in found else {bucket for bucket in found if bucket is not None}
+        wanted = [buckets.bucket_of(value) for value in values]
+        return None if None in wanted else {bucket for bucket in wanted if bucket is not None}
 
 
 def telling_buckets(snapshot: Snapshot, column: str) -> list[Buckets]:
@@ -111,12 +111,12 @@ def _example(schema: pa.Schema, column: str) -> object | None:
 
 
 def bucket_label(column: str) -> str:
-    """Name what buckets skip by."""
+    """Name the buckets of a column as the reason for skipping."""
     return f"bucket of {column}"
 
 
 def points_of(ranges: Ranges, schema: pa.Schema) -> list[object] | None:
-    """Return the values, in the column's own type, if the ranges are nothing but single values."""
+    """Return the values of ranges that are all single points, in the column's own type; else None."""
     points = [interval.low for interval in ranges.intervals if interval.low == interval.high]
     if len(points) != len(ranges.intervals) or len(points) > MAX_POINTS or ranges.nan:
         return None
@@ -126,7 +126,7 @@ def points_of(ranges: Ranges, schema: pa.Schema) -> list[object] | None:
 
 
 def _value(point: Point, kind: pa.DataType) -> object | None:
-    """Turn a point of the domain back into a value; None where that is not certain."""
+    """Convert a point of the domain back to a value; None where that is not certain."""
     if isinstance(kind, pa.BaseExtensionType) or point is None:
         return point
     try:

@@ -1,7 +1,7 @@
-"""Which files, row groups or pages might hold a matching row, decided on all of them at once.
+"""An index of bounds that decides which files, row groups or pages (units) might hold a matching row.
 
-The law: a unit that holds a row for which the predicate is true is kept. A bound that is missing, a count that is not
-known, a NaN that may be there: each keeps the unit.
+The law: a unit that holds a row for which the predicate is true is kept. A missing bound, an unknown count and a
+possible NaN each keep the unit.
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,12 +24,12 @@ from zonal.values.words import decoded_array, family_of, words_of
 _Kind = TypeVar("_Kind", bound=np.generic)
 
 _MANY = 8
-"""From this many intervals on, a unit's place among them is searched instead of compared with each."""
+"""With more intervals than this, each unit searches its nearest interval instead of comparing with all of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Skipped:
-    """What a predicate keeps, and for each unit that it doesn't, the column that was enough to tell."""
+    """The units that a predicate keeps, and the column that excludes each of the others."""
 
     kept: BoolArray
     by: Mapping[str, BoolArray]
@@ -37,7 +37,7 @@ class Skipped:
 
 
 class Index:
-    """Bounds of many units, ready to be asked: values are replaced by their place among all bounds of the column."""
+    """Bounds of many units, with values replaced by their rank among all bounds of the column."""
 
     def __init__(self, rows: Int64Array, bounds: Mapping[str, Bounds]) -> None:
         self.rows = rows
@@ -64,7 +64,7 @@ class Index:
         return Skipped(kept, by)
 
     def might_match(self, predicate: Bound, at: Int64Array | None = None) -> BoolArray:
-        """Return which units might match: all are asked, or those with the numbers `at`."""
+        """Return which of all units, or of the units with the numbers `at`, might match."""
         count = len(self) if at is None else len(at)
 
         def leaf(node: Bound) -> BoolArray:
@@ -82,7 +82,7 @@ class Index:
         return fold(predicate, leaf, join)
 
     def column(self, name: str) -> "ColumnIndex":
-        """Return one of the columns that there are bounds of."""
+        """Return the index of a column that has bounds."""
         if name not in self._columns:
             self._columns[name] = ColumnIndex(self._bounds[name], self.rows)
         return self._columns[name]
@@ -98,7 +98,7 @@ class Index:
 
 
 class ColumnIndex:
-    """One column's bounds as places in the sorted list of all its bounds; -1 and len(values) where one is not known."""
+    """One column's bounds as places in the sorted list of all its bounds; -1 and len(values) where one is unknown."""
 
     def __init__(self, bounds: Bounds, rows: Int64Array) -> None:
         self.nulls = bounds.nulls
@@ -116,8 +116,8 @@ class ColumnIndex:
 
     @cached_property
     def _list(self) -> list[Point]:
-        found: list[Point] = self.values.tolist()
-        return found
+        values: list[Point] = self.values.tolist()
+        return values
 
     @cached_property
     def _any_all_null(self) -> bool:
@@ -143,7 +143,7 @@ class ColumnIndex:
         return might
 
     def places(self, interval: Interval) -> tuple[int, int]:
-        """Return the first and the last place in the interval; -1 and len(values) stand for what is not known."""
+        """Return the first and the last place in the interval; unknown bounds have the places -1 and len(values)."""
         low, high = 0, len(self.values)
         if interval.low is not None:
             low = (bisect_right if interval.low_open else bisect_left)(self._list, interval.low)  # type: ignore[type-var]
@@ -185,7 +185,7 @@ def _whole_numbers(words: Sequence[UInt64Array]) -> npt.NDArray[np.generic]:
 
 
 def _distinct(array: pa.Array, known: BoolArray) -> tuple[npt.NDArray[np.generic], Int64Array]:
-    """Return the distinct values of those that are known, sorted, and the place of each of them there."""
+    """Return the sorted distinct values among the known ones, and the place of each known value in them."""
     plain = decoded_array(array)
     if family_of(plain.type) is None:
         return np.zeros(0), np.zeros(0, np.int64)
@@ -208,12 +208,12 @@ def _is_valid(array: pa.Array) -> BoolArray:
 
 
 def label_of(part: Bound) -> str:
-    """Name what a part of a predicate skips by: its column, or its columns."""
+    """Name the columns of a conjunct as the reason for skipping."""
     return " or ".join(columns_of(part)) or "the predicate"
 
 
 def columns_of(predicate: Bound) -> list[str]:
-    """List the columns of a predicate in the order in which they stand there."""
+    """List the columns of a predicate in order of their first mention."""
     leaves = leaves_of(predicate)
     names = (name for leaf in leaves for name in (leaf.columns if isinstance(leaf, Anything) else (leaf.column,)))
     return list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""Values of a column on a line, by their distance; so are the limits that queries compare them with."""
+"""A number line for a column's bounds and the literals of queries, on which distances can be measured."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from zonal.predicates.bound import Interval, Point
 from zonal.values.arrays import Float64Array
 
 _LARGEST = 1e300
-"""Infinite bounds lie here, so that distances stay finite."""
+"""The position of infinite bounds, so that distances stay finite."""
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Sorted values as positions from 0 on: numbers and times by distance, texts by eight bytes behind what all share.
+    """Sorted values as positions from 0 on: numbers and times as they are, texts by eight bytes after a shared prefix.
 
     >>> line = line_of(np.array([10, 20, 40]))
     >>> line.positions.tolist(), line.span(Interval(15, None)), line.span(Interval(20, 20))
@@ -25,17 +25,17 @@ class Line:
     first: Point
     last: Point
     step: float
-    """1 for whole numbers, each of which fills a place; else 0."""
+    """The width of one value: 1 for whole numbers, else 0."""
     shared: int = 0
-    """Of texts, how many bytes all have in common."""
+    """For texts, the length of their shared prefix in bytes."""
 
     def span(self, interval: Interval) -> tuple[float, float]:
-        """Return where an interval begins and ends, as far as it lies on the line."""
+        """Return the start and the end of an interval, clipped to the line."""
         if self.first is None:
             return 0.0, 0.0
         low = self.first if interval.low is None else max(interval.low, self.first)
         high = self.last if interval.high is None else min(interval.high, self.last)  # type: ignore[type-var]
-        # Whole numbers: what lies beside the line is one place away from it, and empty.
+        # Whole numbers: an interval beside the line is one step away from it, and empty.
         start = self._place(low) if low <= self.last else self.positions[-1] + self.step  # type: ignore[operator]
         end = self._place(high) if high >= self.first else -self.step  # type: ignore[operator]
         return float(start), float(end + self.step)
@@ -62,7 +62,7 @@ def line_of(values: npt.NDArray[np.generic]) -> Line:
         return Line(finite - finite[0], first, last, 0.0)
     if values.dtype == object:
         return Line(np.array([float(value - first) for value in values.tolist()]), first, last, 1.0)
-    words = values.view(np.uint64)  # differences of 64-bit numbers don't fit 63 bits, but wrap rightly
+    words = values.view(np.uint64)  # differences of 64-bit numbers don't fit 63 bits, but wrap correctly
     return Line((words - words[0]).astype(np.float64), first, last, 1.0)
 
 
