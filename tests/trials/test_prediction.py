@@ -80,7 +80,7 @@ def trial_on(sample, bounds, rows=None, **options):
 
 
 def applied(data, layout, bounds, sample, partition=None):
-    """Place all rows as a rewrite does, and ask the queries of the files."""
+    """Place all rows as a rewrite does, and match the queries against the files."""
     mine = np.zeros(data.num_rows, np.int64) if partition is None else partition
     of_sample = mine if sample is data else np.zeros(sample.num_rows, np.int64)
     ranks = Ranks.fit(sample, layout.curve_columns)

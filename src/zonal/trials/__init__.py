@@ -1,1 +1,1 @@
-"""What queries would read under a layout, predicted from a sample of the rows; and what they read today."""
+"""Trials of layouts: what queries would read under one, predicted from a sample, and what they read today."""

@@ -1,10 +1,11 @@
 """Samples and queries in code space: rows as points, files and queries as boxes around them.
 
 The code of a value is its place among the sample's distinct values, so that everything is compared as small numbers
-and one matrix operation asks all queries of all files. A literal between two neighboring values has the place halfway.
+and one matrix operation matches all queries against all files. A literal between two neighboring values has the place
+halfway.
 
-The law: `meets` keeps every unit that `skipping.Index` keeps on the same bounds. It keeps the same ones, unless a
-query needs more than `MOST_BOXES` boxes, or asks contradictory things of a column.
+The law: `meets` keeps every unit that `skipping.index.Index` keeps on the same bounds. It keeps the same ones, unless
+a query needs more than `MOST_BOXES` boxes, or has contradictory conditions on a column.
 """
 
 from bisect import bisect_left, bisect_right
@@ -28,22 +29,22 @@ from zonal.values.words import decoded_array, family_of, validity
 NULL = -1
 """The code of a null."""
 _CELLS = 2**25
-"""Pairs of a unit and a box that are compared at a time: some masks of this many bytes are held."""
+"""Pairs of a unit and a box that are compared at a time: a few masks of this many bytes are in memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """Rows as codes: a row of `codes` has a code for each of the columns."""
+    """Rows of a sample as codes."""
 
     columns: tuple[str, ...]
     codes: npt.NDArray[np.int32]
-    """A row a row, a column after the other in memory: 0, 1, … in the values' order, NaN last; null is -1."""
+    """Shape (rows, columns), column-major: 0, 1, … in the values' order, NaN last; null is -1."""
     points: tuple[list[Point], ...]
-    """The distinct values of each column in the predicates' domain; a code is a place in this list."""
+    """The sorted distinct values of each column in the predicates' domain; a code is a place in this list."""
     nulls: tuple[bool, ...]
     """Whether the column has any nulls."""
     limits: tuple[tuple[Point, Point] | None, ...] = ()
-    """The least and the greatest value of each column in the whole table, as far as that is known."""
+    """The least and the greatest value of each column in the whole table, where they are known."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -66,30 +67,30 @@ class Coded:
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """What queries ask for: a union of boxes each. A query needs the units that meet one of its boxes.
+    """Queries as unions of boxes: a query needs the units that meet one of its boxes, and none without boxes.
 
-    A query without boxes needs none. Limits are codes, or n + 0.5 for a literal between the values n and n + 1: those
-    limits alone are met by units that span the gap.
+    Limits are codes, or n + 0.5 for a literal between the values n and n + 1: only units that span this gap meet a
+    box between n and n + 1.
     """
 
     low: Float32Array
-    """A row a box; -inf where there is no limit."""
+    """Shape (boxes, columns); -inf where there is no limit."""
     high: Float32Array
     null: npt.NDArray[np.int8]
-    """A row a box: 0, the value lies in low … high; 1, it is null; 2, it is not; 3, no condition."""
+    """Shape (boxes, columns): 0, the value lies in low … high; 1, it is null; 2, it is not; 3, no condition."""
     query: Int64Array
     """The query of each box, ascending."""
     queries: int
     borders: tuple[dict[int, Point], ...] = ()
-    """By column: the literal at which a cut in front of a code parts what queries want from what they don't.
+    """By column and code: the literal between this code and the one before, where queries have one.
 
-    Values below it go to the left. Where no literal lies between a code and the one before, there is no entry.
+    A cut at the literal, values below it to the left, separates what a query needs from what it doesn't.
     """
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Boxes around the rows of files or row groups: a row a unit, a column a column."""
+    """Boxes around the rows of files or row groups; all but `rows` have the shape (units, columns)."""
 
     low: Float32Array
     """+inf where all values are null."""
@@ -108,14 +109,14 @@ def code(
 ) -> Coded:
     """Replace the values of these columns by their places among the distinct ones.
 
-    `limits` are least and greatest values of the whole table, where they are known.
+    `limits` are the least and the greatest values in the whole table, where they are known.
     """
-    found = [_coded_column(name, leaf(data, find(data.schema, name))) for name in columns]
-    codes = np.empty((data.num_rows, len(found)), np.int32, order="F")
-    for number, (column, _) in enumerate(found):
+    coded = [_coded_column(name, leaf(data, find(data.schema, name))) for name in columns]
+    codes = np.empty((data.num_rows, len(coded)), np.int32, order="F")
+    for number, (column, _) in enumerate(coded):
         codes[:, number] = column
-    nulls = tuple(bool((column == NULL).any()) for column, _ in found)
-    points = tuple(points for _, points in found)
+    nulls = tuple(bool((column == NULL).any()) for column, _ in coded)
+    points = tuple(points for _, points in coded)
     return Coded(tuple(columns), codes, points, nulls, tuple(limits.get(name) for name in columns))
 
 
@@ -143,17 +144,17 @@ def _coded_column(name: str, column: pa.ChunkedArray) -> tuple[npt.NDArray[np.in
 
 
 def boxes_of(bounds: Sequence[Bound], coded: Coded) -> Boxes:
-    """Turn predicates into boxes; columns outside of `coded` set no condition."""
+    """Turn predicates into boxes; conditions on columns that are not in `coded` are left out."""
     limits = coded.limits or (None,) * len(coded.columns)
     known = zip(coded.columns, coded.points, limits, strict=True)
     places = {name: _Places(points, around) for name, points, around in known}
     number = {name: at for at, name in enumerate(coded.columns)}
-    found = [boxes_in(bound, lambda node: _spans(node, places)) for bound in bounds]
-    counts = np.array([len(boxes) for boxes in found], np.int64)
+    unions = [boxes_in(bound, lambda node: _spans(node, places)) for bound in bounds]
+    counts = np.array([len(boxes) for boxes in unions], np.int64)
     shape = int(counts.sum()), len(coded.columns)
     low, high = np.full(shape, -np.inf, np.float32), np.full(shape, np.inf, np.float32)
     null = np.full(shape, ANY, np.int8)
-    for at, box in enumerate(box for boxes in found for box in boxes):
+    for at, box in enumerate(box for boxes in unions for box in boxes):
         for name, span in box.items():
             column = number[name]
             low[at, column], high[at, column], null[at, column] = span
@@ -171,35 +172,35 @@ def _spans(node: Bound, places: "dict[str, _Places]") -> tuple[str, list[Extent]
 
 
 class _Places:
-    """One column's values, among which literals are looked up."""
+    """One column's sorted values, in which literals are looked up."""
 
     def __init__(self, points: list[Point], limits: tuple[Point, Point] | None = None) -> None:
         self.points, self.limits = points, limits
         self.values = len(points) - (bool(points) and points[-1] != points[-1])
-        """Values without NaN, which is the last one."""
+        """The number of values without NaN, which is the last one."""
         self.borders: dict[int, Point] = {}
 
     def spans(self, ranges: Ranges) -> list[Extent]:
-        found = [self._span(interval) for interval in ranges.intervals]
+        spans = [self._span(interval) for interval in ranges.intervals]
         if ranges.nan and not any(interval.high is None for interval in ranges.intervals):
-            found.append(Extent(self.values, np.inf, RANGE))
-        return found
+            spans.append(Extent(self.values, np.inf, RANGE))
+        return spans
 
     def _span(self, interval: Interval) -> Extent:
-        """Return the interval's limits as places, and remember where a cut would part it from the rest."""
+        """Return the interval's limits as places, and remember the borders at which a cut would split it off."""
         low, high = -np.inf, np.inf
         if (point := interval.low) is not None:
-            first, behind = self._around(point)
-            low = float(first) if behind > first and not interval.low_open else behind - 0.5
-            self._border(behind if interval.low_open else first, _next(point) if interval.low_open else point)
+            first, after = self._around(point)
+            low = float(first) if after > first and not interval.low_open else after - 0.5
+            self._border(after if interval.low_open else first, _next(point) if interval.low_open else point)
         if (point := interval.high) is not None:
-            first, behind = self._around(point)
-            high = float(first) if behind > first and not interval.high_open else first - 0.5
-            self._border(first if interval.high_open else behind, point if interval.high_open else _next(point))
+            first, after = self._around(point)
+            high = float(first) if after > first and not interval.high_open else first - 0.5
+            self._border(first if interval.high_open else after, point if interval.high_open else _next(point))
         return self._inside(interval, Extent(low, high, RANGE))
 
     def _inside(self, interval: Interval, span: Extent) -> Extent:
-        """Let an interval beyond the sample, but not beyond the table's values, ask for the sample's last ones."""
+        """Move an interval beyond the sample, but not beyond the table's values, to the sample's nearest value."""
         if self.limits is None or not self.values:
             return span
         least, greatest = self.limits
@@ -211,7 +212,7 @@ class _Places:
         return Extent(low, high, kind)
 
     def _around(self, point: Point) -> tuple[int, int]:
-        """Return the places in front of and behind a value; they are equal where the sample doesn't have it."""
+        """Return the places before and after a value; they are equal where the sample doesn't have it."""
         return (
             bisect_left(self.points, point, 0, self.values),  # type: ignore[type-var]
             bisect_right(self.points, point, 0, self.values),  # type: ignore[type-var]
@@ -230,7 +231,7 @@ def _next(point: Point) -> Point:
 
 
 def literal_columns(bounds: Sequence[Bound], weights: Sequence[float] | None = None) -> list[str]:
-    """Name the columns that predicates compare with something, those of the most queries or the most weight first."""
+    """Name the columns that predicates filter, those of the most queries, or of the most weight, first."""
     heavy: dict[str, float] = {}
     for bound, weight in zip(bounds, weights or [1.0] * len(bounds), strict=True):
         for name in {node.column for node in leaves_of(bound) if isinstance(node, Ranges | Nulls)}:
@@ -247,10 +248,11 @@ def units_of(
     clip_low: Float32Array | None = None,
     clip_high: Float32Array | None = None,
 ) -> Units:
-    """Draw the box around each run of rows that begins at one of `starts` in `order`; no run is empty.
+    """Return the box around each run of rows that begins at one of `starts` in `order`; no run is empty.
 
-    m rows of a file span less than the file does: by (max - min) / (m - 1) on each side on average, if they were drawn
-    evenly. Boxes are widened by `widen` times that, but not over `clip_low` and `clip_high`, nor over all values.
+    m sampled rows of a file span less than the file does: on average by (max - min) / (m - 1) on each side, if they
+    were drawn evenly. Boxes are widened by `widen` times that, but not beyond `clip_low` and `clip_high`, nor beyond
+    the sample's values.
     """
     shape = len(starts), len(coded.columns)
     low, high = np.empty(shape, np.float32), np.empty(shape, np.float32)
@@ -258,7 +260,7 @@ def units_of(
     rows = np.diff(starts, append=len(order)).astype(np.int64)
     for number in range(shape[1] if len(starts) else 0):
         column = coded.codes[:, number][order]
-        # As an unsigned number null is the largest.
+        # As an unsigned number, the code of null is the largest.
         low[:, number] = np.minimum.reduceat(column.view(np.uint32), starts)
         high[:, number] = np.maximum.reduceat(column, starts)
         if coded.nulls[number]:
@@ -269,7 +271,7 @@ def units_of(
         gap = (high - low) * np.float32(widen) / np.maximum(rows[:, None] - nulls - 1, 1).astype(np.float32)
         low -= gap
         high += gap
-        # No further than all of the sample: literals beyond every known value would be met by whatever comes last.
+        # Not beyond the sample: else the last units would meet literals beyond every known value.
         np.maximum(low, 0, out=low)
         np.minimum(high, np.array([len(points) - 1 for points in coded.points], np.float32), out=high)
         if clip_low is not None:
@@ -281,34 +283,34 @@ def units_of(
 
 
 def meets(units: Units, boxes: Boxes) -> BoolArray:
-    """Return, a row a unit and a column a query, whether the unit might hold a row that the query needs."""
+    """Return whether each unit might hold a row that each query needs, in the shape (units, queries)."""
     needed = np.zeros((boxes.queries, len(units)), np.bool_)
     if not len(boxes.query) or not len(units):
         return needed.T
     firsts = np.flatnonzero(np.diff(boxes.query, prepend=-1))
-    asking = boxes.query[firsts]
+    with_boxes = boxes.query[firsts]
     step = max(1, _CELLS // len(boxes.query))
     for start in range(0, len(units), step):
         part = slice(start, start + step)
         met = _met(units, boxes, part)
-        needed[asking, part] = met if len(firsts) == len(met) else np.logical_or.reduceat(met, firsts, axis=0)
+        needed[with_boxes, part] = met if len(firsts) == len(met) else np.logical_or.reduceat(met, firsts, axis=0)
     return needed.T
 
 
 def _met(units: Units, boxes: Boxes, part: slice) -> BoolArray:
-    """Return, a row a box and a column a unit, whether they meet in every column."""
+    """Return whether each box and each unit meet in every column, in the shape (boxes, units)."""
     met = np.ones((len(boxes.query), len(units.rows[part])), np.bool_)
     for column in range(boxes.null.shape[1]):
         kinds = boxes.null[:, column]
         low, high = units.low[part, column], units.high[part, column]
-        asked = np.flatnonzero(kinds == RANGE)
-        if len(asked):
-            inside = high >= boxes.low[asked, column, None]
-            inside &= low <= boxes.high[asked, column, None]
+        ranged = np.flatnonzero(kinds == RANGE)
+        if len(ranged):
+            inside = high >= boxes.low[ranged, column, None]
+            inside &= low <= boxes.high[ranged, column, None]
             inside &= ~units.all_null[part, column]
-            met[asked] &= inside
+            met[ranged] &= inside
         for kind, mask in ((IS_NULL, units.has_null[part, column]), (NOT_NULL, ~units.all_null[part, column])):
-            asked = np.flatnonzero(kinds == kind)
-            if len(asked):
-                met[asked] &= mask
+            of_kind = np.flatnonzero(kinds == kind)
+            if len(of_kind):
+                met[of_kind] &= mask
     return met

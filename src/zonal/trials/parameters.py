@@ -1,4 +1,4 @@
-"""Values for queries whose log has none: `a = ?` is asked with the values that the table's rows have."""
+"""Values for the parameters of queries whose log has none: `a = ?` gets values of the table's rows."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from zonal.values.words import decoded_array
 _LIMITS = {">": 0, ">=": 0, "<": 1, "<=": 1}
 """Which of two drawn values a comparison takes: the smaller for lower limits, the larger for upper ones."""
 _MOST_VALUES = 1000
-"""Parameters of one list that get a value each."""
+"""Parameters of one list that get a value of their own."""
 
 
 def has_parameters(predicate: Predicate) -> bool:
@@ -29,11 +29,11 @@ def has_parameters(predicate: Predicate) -> bool:
 
 
 def draw_parameters(predicate: Predicate, data: pa.Table, seed: int) -> Predicate:
-    """Put values of random rows in the place of parameters; the same ones for the same seed.
+    """Replace parameters by values of random rows; the same seed gives the same values.
 
-    Values come from one row, so that columns that belong together stay together. Where a column has a lower and an
-    upper limit, they come from two rows, the smaller one first. What nothing can be drawn for (a column that the
-    data lacks, one of nulls, most functions of a column) becomes `Unknown`.
+    Values come from one row, so that correlated columns stay correlated. The lower and the upper limit of a column
+    come from two rows, the smaller value first. Comparisons for which nothing can be drawn (a column that the data
+    lacks, one of nulls, most functions of a column) become `Unknown`.
     """
     return fold(predicate, _Draw(data, seed).leaf, _rejoined)
 
@@ -60,7 +60,7 @@ class _Draw:
         self.known: dict[str, list[Value]] = {}
 
     def leaf(self, node: Predicate) -> Predicate:
-        """Return the comparison with values, or what it becomes without."""
+        """Return the comparison with values, or `Unknown` where there are none."""
         if not isinstance(node, Compare | In) or not any(isinstance(value, Parameter) for value in _values(node)):
             return node
         column = node.term.column if isinstance(node.term, Call) else node.term
@@ -99,7 +99,7 @@ def _is_drawable(value: object) -> bool:
 
 
 def _value_of(term: Term, value: Value) -> Value:
-    """Return what a term is for a value of its column; None where that isn't known here."""
+    """Evaluate a term for a value of its column; None for functions that are not known here."""
     if isinstance(term, Column):
         return value
     if isinstance(value, date) and term.name == "year":

@@ -1,8 +1,8 @@
-"""From a sample to what queries would read: cut the sample into files as a rewrite does, and ask the queries of them.
+"""Prediction of what queries would read: the sample is cut into files as a rewrite does, and queries are matched.
 
-A file's sampled rows span less than all its rows. Boxes are therefore widened (`boxes.units_of`), and what is still
-missing is told by a second look with half of the rows: the share that queries read grows with the rows a file that are
-looked at, m, as share(∞) - c·m^-a, so the step from m/2 to m tells the rest. Measured: docs/decisions.md.
+A file's sampled rows span less than all its rows. Boxes are therefore widened (`boxes.units_of`), and the remaining
+error is estimated by repeating the simulation on half of the rows: with m sampled rows per file, the share that
+queries read is share(∞) - c·m^-a, so the step from m/2 to m gives the rest. Measured: docs/decisions.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ from zonal.trials.trial import Trial
 from zonal.values.arrays import Float32Array, Float64Array, Int64Array, UInt64Array
 
 LEAST_ROWS = 30
-"""Sampled rows that a file needs; with fewer, fewer files are simulated, and the law of their number goes on."""
+"""Sampled rows per file; below this, simulate fewer files and extrapolate."""
 _GROWTH = 0.62
-"""a in the law above."""
+"""The exponent a in share(∞) - c·m^-a."""
 _SIZES = 4
-"""Numbers of files that an extrapolation rests on, each twice the last."""
+"""Numbers of files that an extrapolation is fitted to, each half of the one before."""
 _DRAWS = 200
 
 
@@ -35,17 +35,17 @@ class Prediction:
 
     files: int
     shares: Float64Array
-    """With whole files skipped."""
+    """Where whole files are skipped."""
     row_group_shares: Float64Array
-    """With row groups skipped, too."""
+    """Where row groups are skipped as well."""
     mean: float
-    """Over the queries, by weight."""
+    """The mean of `shares`, by the queries' weights."""
     low: float
-    """Nine of ten times the mean over as many queries of this kind lies from `low` …"""
+    """Lower end of the mean's 90 % interval, by bootstrap over the queries."""
     high: float
-    """… to `high`."""
+    """Upper end of that interval."""
     extrapolated: bool = False
-    """Whether the sample was too small for so many files."""
+    """Whether the sample was too small to simulate this many files."""
 
     @classmethod
     def of(
@@ -58,7 +58,7 @@ class Prediction:
         extrapolated: bool = False,
         seed: int = 0,
     ) -> "Prediction":
-        """Draw the queries again and again to see what their mean depends on."""
+        """Add the mean and its interval, by a bootstrap over the queries."""
         weights = weights / max(float(weights.sum()), 1e-300)
         mean = float(shares @ weights)
         low = high = mean
@@ -91,9 +91,9 @@ class _Keys:
     layout: Layout
     order: Int64Array
     words: tuple[UInt64Array, ...]
-    """In this order."""
+    """The keys, in that order."""
     starts: Mapping[int, tuple[int, int]]
-    """Where each partition of the sample begins and ends."""
+    """Where each partition begins and ends in that order."""
 
     @classmethod
     def of(cls, trial: Trial, layout: Layout, seed: int) -> "_Keys":
@@ -114,18 +114,18 @@ class _Keys:
         return cls(layout, order, tuple(word[order] for word in words), places)
 
     def cut(self, files: Mapping[int, int]) -> Int64Array:
-        """Return where each file begins: cut as a rewrite cuts."""
-        found: list[Int64Array] = []
+        """Return where each file begins, cut as a rewrite cuts."""
+        starts: list[Int64Array] = []
         for part, (start, end) in self.starts.items():
             if files.get(part, 1) <= 1:
-                found.append(np.array([start], np.int64))
+                starts.append(np.array([start], np.int64))
                 continue
             words = [word[start:end] for word in self.words]
-            found.append(start + file_cuts(self.layout, words, files[part]))
-        return np.concatenate([np.zeros(0, np.int64), *found])
+            starts.append(start + file_cuts(self.layout, words, files[part]))
+        return np.concatenate([np.zeros(0, np.int64), *starts])
 
     def clip(self, starts: Int64Array, coded: Coded) -> tuple[Float32Array | None, Float32Array | None]:
-        """Return the limits of each file's box that the cuts of a tree set."""
+        """Return the limits that the cuts of a tree set to each file's box."""
         if self.layout.kind != TREE or not len(starts):
             return None, None
         path = self.words[0]
@@ -134,10 +134,7 @@ class _Keys:
 
 
 def _is_heavy(trial: Trial, layout: Layout, words: Sequence[UInt64Array]) -> bool:
-    """Tell whether one key has more rows than a file: a rewrite then tells its rows apart by other columns.
-
-    `words` are sorted.
-    """
+    """Tell whether a sorted key has more rows than a file: a rewrite then orders its rows by other columns."""
     rows = len(words[0])
     if not rows:
         return False
@@ -148,26 +145,26 @@ def _is_heavy(trial: Trial, layout: Layout, words: Sequence[UInt64Array]) -> boo
 
 
 def _shares_at(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tuple[Float64Array, int, bool]:
-    """Return each query's share with so many files, how many there are, and whether they were too many to simulate."""
+    """Return each query's share, the number of files, and whether they were too many to simulate."""
     wanted, sampled = sum(files.values()), len(keys.order)
     most = max(sampled // LEAST_ROWS, 1)
     if wanted <= most or all(count == 1 for count in files.values()):
-        shares, count = _look(trial, keys, files, seed)
+        shares, count = _simulated(trial, keys, files, seed)
         return shares, count, False
     tried: list[tuple[int, Float64Array]] = []
     for halvings in range(_SIZES):
         scale = most / wanted / 2**halvings
         fewer = {part: max(1, round(count * scale)) for part, count in files.items()}
-        tried.append(_look(trial, keys, fewer, seed)[::-1])
+        tried.append(_simulated(trial, keys, fewer, seed)[::-1])
         if max(fewer.values()) == 1:
             break
     return _extrapolated(trial, tried, wanted), wanted, True
 
 
 def _extrapolated(trial: Trial, tried: Sequence[tuple[int, Float64Array]], files: int) -> Float64Array:
-    """Follow share(n) = floor + c·n^-a to a larger number of files; the floor is what a query matches.
+    """Extrapolate share(n) = floor + c·n^-a to a larger number of files n; the floor is what a query matches.
 
-    Each query has an a of its own: more files don't help one that filters no column of the layout.
+    Each query has its own a: more files don't help one that filters no column of the layout.
     """
     count, shares = tried[0]
     floor = np.minimum(trial.floor, shares)
@@ -178,8 +175,8 @@ def _extrapolated(trial: Trial, tried: Sequence[tuple[int, Float64Array]], files
     return np.asarray(floor + (shares - floor) * (files / count) ** slopes, np.float64)
 
 
-def _look(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tuple[Float64Array, int]:
-    """Return each query's share of the bytes with these files, corrected for what the sample doesn't show."""
+def _simulated(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tuple[Float64Array, int]:
+    """Return each query's share of the bytes with this many files, corrected for the rows that were not sampled."""
     starts = keys.cut(files)
     if not len(starts):
         return np.ones(trial.boxes.queries), sum(files.values())
@@ -201,21 +198,21 @@ def _look(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tup
     seen = len(keys.order) / max(trial.total_rows, len(keys.order))
     if seen == 1.0:
         return whole, len(starts)
-    half = np.mean([share(*hand) for hand in _halves(keys.order, starts, sizes, seed)], axis=0)
+    half = np.mean([share(*each) for each in _halves(keys.order, starts, sizes, seed)], axis=0)
     step = 2.0**-_GROWTH
     missing = (whole - half) * step / (1 - step) * (1 - seen**_GROWTH)
     return np.clip(whole + missing, np.minimum(trial.floor, whole), 1.0), len(starts)
 
 
 def _halves(order: Int64Array, starts: Int64Array, sizes: Int64Array, seed: int) -> list[tuple[Int64Array, Int64Array]]:
-    """Deal the rows of each file to two hands, at random; the row of a file that has only one goes to both."""
+    """Split the rows of each file into two random halves; the only row of a file goes to both."""
     file = np.repeat(np.arange(len(starts)), sizes)
     mixed = order[np.lexsort((np.random.default_rng(seed).random(len(order)), file))]
     place = np.arange(len(order)) - starts[file]
-    found = []
-    for hand in range(2):
-        kept = (place % 2 == hand) | (sizes[file] == 1)
-        found.append(
+    halves = []
+    for half in range(2):
+        kept = (place % 2 == half) | (sizes[file] == 1)
+        halves.append(
             (mixed[kept], np.concatenate([[0], np.cumsum(np.add.reduceat(kept.astype(np.int64), starts))[:-1]]))
         )
-    return found
+    return halves

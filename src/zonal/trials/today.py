@@ -1,4 +1,4 @@
-"""What queries read of a table as it is, from its own metadata: exact, and the measure of every candidate."""
+"""What queries read of a table as it is, exactly, from its metadata: the baseline of every candidate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ class Standing:
     current: Prediction
     """With partition values and the files' own bounds."""
     partition_only: Prediction
-    """With partition values alone: what a table without order inside of its partitions skips."""
+    """With partition values alone, as if there were no order within partitions."""
     in_partition: BoolArray
-    """A row a partition and a column a query: whether the partition might hold what the query needs."""
+    """Whether each partition might hold what each query needs, in the shape (partitions, queries)."""
 
 
 def standing(snapshot: Snapshot, bounds: Sequence[Bound], weights: Sequence[float] | Float64Array) -> Standing:
-    """Ask every query of the table's files."""
-    files, tally = snapshot.files, QueryCounter(snapshot, bounds)
+    """Match every query against the table's files."""
+    files, counter = snapshot.files, QueryCounter(snapshot, bounds)
     total = max(int(files.sizes.sum()), 1)
     kept, inside = np.zeros(len(bounds)), np.zeros(len(bounds))
     in_partition = np.zeros((int(files.partition.max(initial=-1)) + 1, len(bounds)), np.bool_)
     for query, bound in enumerate(bounds):
-        needed = tally.ask(bound)
+        needed = counter.ask(bound)
         kept[query] = needed.bytes / total
         inside[query] = needed.in_partitions[1] / total
         in_partition[needed.partitions, query] = True

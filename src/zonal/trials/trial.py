@@ -1,4 +1,4 @@
-"""What candidates are tried on: a sample of the rows in code space, and the queries as boxes."""
+"""A trial: the sample of rows in code space, and the queries as boxes, on which candidate layouts are tried."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,24 +18,24 @@ from zonal.values.words import family_of
 
 MAX_COLUMNS = 32
 _FLOOR_ROWS = 16_384
-"""Rows of the sample that tell what share of the rows a query matches."""
+"""Sampled rows from which the share of rows that a query matches is estimated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A sample and queries, ready for any number of candidates."""
+    """A sample and queries, prepared for any number of candidates."""
 
     rows: Sample
     coded: Coded
     boxes: Boxes
     weights: Float64Array
-    """Of the queries; their sum is 1."""
+    """One weight per query; their sum is 1."""
     partition_rows: Mapping[int, int]
     """The table's rows in each partition."""
     row_bytes: float
     """Bytes that a row takes in a file."""
     in_partition: BoolArray | None = None
-    """A row a partition (by number) and a column a query: whether partition values let the query need it."""
+    """Whether partition values let each query need each partition, in the shape (partitions, queries)."""
 
     @property
     def total_rows(self) -> int:
@@ -54,7 +54,7 @@ class Trial:
 
     @cached_property
     def floor(self) -> Float64Array:
-        """The share of the rows that each query matches: no layout lets it read less."""
+        """The share of the rows that each query matches: under no layout can it read less."""
         count = min(_FLOOR_ROWS, len(self.coded))
         if not count:
             return np.zeros(self.boxes.queries)
@@ -62,14 +62,14 @@ class Trial:
         codes = self.coded.codes[chosen].astype(np.float32)
         null = codes < 0
         low, high = np.where(null, np.float32(np.inf), codes), np.where(null, np.float32(-np.inf), codes)
-        found = meets(Units(low, high, null, null, np.ones(count, np.int64)), self.boxes)
+        matches = meets(Units(low, high, null, null, np.ones(count, np.int64)), self.boxes)
         weight = self.row_weights[chosen]
-        share: Float64Array = weight @ found / weight.sum()
+        share: Float64Array = weight @ matches / weight.sum()
         return share
 
     @cached_property
     def row_weights(self) -> Float64Array:
-        """How many of the table's rows each row of the sample stands for."""
+        """How many of the table's rows each sampled row stands for."""
         numbers, place, sampled = np.unique(self.rows.partition, return_inverse=True, return_counts=True)
         rows = np.array([self.partition_rows.get(int(number), 0) for number in numbers], np.float64)
         weights: Float64Array = (rows / sampled)[place]
@@ -87,7 +87,7 @@ def trial_of(
 ) -> Trial:
     """Prepare a sample of the table for candidates.
 
-    Only the sample's columns that rows can be ordered by count, and no more than 32 of them, those of the most weight.
+    It has the filtered columns that rows can be ordered by, at most 32 of them: those of the most weight.
     """
     weight = np.asarray(weights, np.float64)
     coded = code(rows.data, filtered_columns(bounds, weight, rows.data.schema)[:MAX_COLUMNS])
