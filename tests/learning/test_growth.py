@@ -17,7 +17,7 @@ from zonal.layouts.ranks import Ranks
 from zonal.layouts.sort import stable_order
 from zonal.layouts.tree import Tree
 from zonal.learning import grow, growth
-from zonal.learning.training import asked_of
+from zonal.learning.training import training_queries
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some
 from zonal.sql.where import parse_where
@@ -229,9 +229,9 @@ def test_long_lists_are_bounded():
     coded = code(data, ["x"])
     boxes = boxes_of(bound(data, lists), coded)
     assert len(boxes.query) > 2000
-    asked = asked_of(coded, boxes, np.ones(80), 0.0, np.random.default_rng(0))
-    assert len(asked.query) <= 2000
-    assert np.unique(asked.query).tolist() == list(range(80)), "every query is still there"
+    training = training_queries(coded, boxes, np.ones(80), 0.0, np.random.default_rng(0))
+    assert len(training.query) <= 2000
+    assert np.unique(training.query).tolist() == list(range(80)), "every query is still there"
 
 
 # --- laws ------------------------------------------------------------------------------------------------------------

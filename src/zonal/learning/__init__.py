@@ -1,4 +1,4 @@
-"""Trees that are learned from queries."""
+"""Learning of trees: cuts chosen by the queries of a log."""
 
 from zonal.learning.growth import grow
 

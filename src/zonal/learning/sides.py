@@ -1,7 +1,7 @@
-"""Which queries meet the two sides of a cut, for many cuts at once.
+"""The queries that meet each side of a cut, for many cuts at once.
 
-Bounds are kept so that one comparison serves both ends: of each column the least value, and the negative of the
-greatest one. A box is met where both are at or below its limits, in every column.
+Bounds are stored so that one comparison serves both ends: the least value of each column, and the negative of the
+greatest one. A box is met where both are at or below its limits in every column.
 """
 
 from dataclasses import dataclass
@@ -16,33 +16,33 @@ from zonal.values.arrays import Int32Array, Int64Array
 
 
 class Sides:
-    """The sample's bounds and the boxes' limits, ready to be compared."""
+    """The sample's values and the boxes' limits: a row for each end of each column, and one for its nulls."""
 
-    def __init__(self, coded: Coded, asked: TrainingQueries) -> None:
-        self.asked = asked
+    def __init__(self, coded: Coded, training: TrainingQueries) -> None:
+        self.training = training
         rows, limits = [], []
         self.column: list[int] = []
-        """The column of each row of values and limits."""
-        for number, column in enumerate(asked.columns):
-            null, codes = asked.null[:, number], 2 * coded.codes[:, column]
+        """The column of each row of `values` and `limits`."""
+        for number, column in enumerate(training.columns):
+            null, codes = training.null[:, number], 2 * coded.codes[:, column]
             missing = coded.codes[:, column] == NULL
             value = (null == RANGE) | (null == NOT_NULL)
-            low = np.clip(2 * asked.low[:, number].astype(np.float64), -1, FAR)
-            high = np.clip(2 * asked.high[:, number].astype(np.float64), -2, 2 * FAR - 1)
+            low = np.clip(2 * training.low[:, number].astype(np.float64), -1, FAR)
+            high = np.clip(2 * training.high[:, number].astype(np.float64), -2, 2 * FAR - 1)
             rows += [np.where(missing, 2 * FAR, codes), np.where(missing, 2, -codes)]
-            # A range of values excludes units of nulls alone: no limit is closer than theirs.
+            # A range excludes units with nothing but nulls: their bounds are beyond every limit.
             limits += [np.where(value, high, 4 * FAR - 1), np.where(value, -low, 4 * FAR - 1)]
             if (null == IS_NULL).any():
                 rows.append(np.where(missing, 0, 1))
                 limits.append(np.where(null == IS_NULL, 0, 1))
             self.column += [number] * (len(rows) - len(self.column))
         self.values: Int32Array = np.array(rows, np.int32).reshape(len(rows), len(coded))
-        self.limits: Int32Array = np.array(limits, np.int64).reshape(len(rows), len(asked.query)).astype(np.int32)
+        self.limits: Int32Array = np.array(limits, np.int64).reshape(len(rows), len(training.query)).astype(np.int32)
 
-    def asking(self, rows: npt.NDArray[np.int32], boxes: Int64Array) -> "Asking":
-        """Keep the boxes that the bounds of these rows meet and don't fill: where a query needs all, none is saved."""
+    def open_boxes(self, rows: npt.NDArray[np.int32], boxes: Int64Array) -> "OpenBoxes":
+        """Keep the boxes that the bounds of these rows meet, without those of queries that need all rows anyway."""
         if not len(boxes) or not len(rows):
-            return Asking(self, boxes[:0], np.zeros((len(self.values), 1), np.int32))
+            return OpenBoxes(self, boxes[:0], np.zeros((len(self.values), 1), np.int32))
         values = [each[rows] for each in self.values]
         limits = self.limits[:, boxes]
         least = np.array([each.min() for each in values])[:, None]
@@ -50,21 +50,21 @@ class Sides:
         whole = (most <= limits).all(axis=0)
         met = (least <= limits).all(axis=0)
         if whole.any():
-            filled = np.zeros(len(self.asked.weight), np.bool_)
-            filled[self.asked.query[boxes[whole]]] = True
-            met &= ~filled[self.asked.query[boxes]]
-        return Asking(self, boxes[met], most)
+            filled = np.zeros(len(self.training.weight), np.bool_)
+            filled[self.training.query[boxes[whole]]] = True
+            met &= ~filled[self.training.query[boxes]]
+        return OpenBoxes(self, boxes[met], most)
 
 
 @dataclass(frozen=True, eq=False)
 class _Condition:
-    """What some of the boxes ask of one end of a column, where not all rows fulfil it."""
+    """The limits of some boxes at one end of a column, which not all rows satisfy."""
 
     column: int
     values: Int32Array
-    """Of all rows of the sample."""
+    """One per row of the sample."""
     boxes: npt.NDArray[np.intp]
-    """Those with the closest limits first."""
+    """The closest limits first."""
     limits: Int32Array
 
 
@@ -73,15 +73,15 @@ def _condition(sides: Sides, row: int, boxes: npt.NDArray[np.intp], limits: Int3
     return _Condition(sides.column[row], sides.values[row], order, limits[order])
 
 
-class Asking:
-    """Boxes that meet a part of the rows, against which its cuts are tried."""
+class OpenBoxes:
+    """Boxes of queries that need some, but not all, of a part's rows: its cuts are tried against them."""
 
     def __init__(self, sides: Sides, boxes: Int64Array, most: Int32Array) -> None:
-        asked = sides.asked
+        training = sides.training
         self.boxes = boxes
-        query = asked.query[boxes]
+        query = training.query[boxes]
         self._starts = np.flatnonzero(np.diff(query, prepend=-1))
-        self._weight = asked.weight[query[self._starts]]
+        self._weight = training.weight[query[self._starts]]
         limits = sides.limits[:, boxes]
         open_conditions = most > limits
         self._conditions = [
@@ -90,9 +90,9 @@ class Asking:
         ]
         weight = dict.fromkeys((condition.column for condition in self._conditions), 0.0)
         for condition in self._conditions:
-            weight[condition.column] += float(asked.box_weight[boxes[condition.boxes]].sum())
+            weight[condition.column] += float(training.box_weight[boxes[condition.boxes]].sum())
         self.columns = sorted(weight, key=lambda column: (-weight[column], column))
-        """The columns in which a cut can part boxes from the rest, the heaviest first."""
+        """The columns in which a cut can save anything, the heaviest first."""
 
     def best(
         self, number: int, order: npt.NDArray[np.int32], positions: npt.NDArray[np.intp]
@@ -119,5 +119,5 @@ class Asking:
                 met[condition.boxes[:count]] &= bound <= condition.limits[:count, None]
         if len(self._starts) < len(self.boxes):
             met = np.logical_or.reduceat(met, self._starts, axis=0)
-        found: npt.NDArray[np.float64] = self._weight @ met
-        return found
+        weight: npt.NDArray[np.float64] = self._weight @ met
+        return weight

@@ -1,4 +1,4 @@
-"""What is learned from: a bounded number of queries as unions of boxes, and synthetic ones of the same shapes."""
+"""Training queries: a bounded number of a log's queries as unions of boxes, with synthetic ones of the same shapes."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,31 +11,34 @@ from zonal.trials.boxes import NULL, Boxes, Coded
 from zonal.values.arrays import Int32Array, Int64Array
 
 FAR = 2**29
-"""Beyond every code. Codes are doubled, so that the place between two of them is a whole number as well."""
-MAX_ASKED_COLUMNS = 32
+"""Beyond every code. `sides` doubles codes, so that the place between two of them is a whole number as well."""
+MAX_FILTERED_COLUMNS = 32
 HEAVIEST, OTHERS, SYNTHETIC = 1000, 200, 100
-"""Queries that are learned from: the heaviest, some of the others that stand for all of them, and synthetic ones."""
+"""Numbers of training queries: the heaviest, a sample of the others, and synthetic ones."""
 MAX_BOXES = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingQueries:
-    """Queries that leave something unread, as unions of boxes over the columns that they filter."""
+    """Queries that filter something, as unions of boxes over the columns that they filter."""
 
     columns: tuple[int, ...]
     """Numbers of the columns that have a condition, the heaviest first."""
     low: npt.NDArray[np.float32]
-    """A row a box; codes, or halves between them."""
+    """One row per box; codes, or halves between them."""
     high: npt.NDArray[np.float32]
     null: npt.NDArray[np.int8]
     query: Int64Array
     """The query of each box, ascending; every query has a box."""
     weight: npt.NDArray[np.float64]
-    """Of each query; they sum up to one."""
+    """One weight per query; they sum up to one."""
 
     @cached_property
     def spans(self) -> npt.NDArray[np.int64]:
-        """Of each column, from which code on and up to which one each box wants rows: where a cut would part it off."""
+        """The first code of each box and the one after its last, per column: where a cut would split it off.
+
+        Shape (columns, 2, boxes).
+        """
         begin = np.where(self.null == RANGE, np.maximum(np.ceil(self.low), 0), np.where(self.null == NOT_NULL, 0, NULL))
         end = np.where(self.null == RANGE, np.minimum(np.floor(self.high) + 1, FAR), FAR)
         end[self.null == IS_NULL] = 0
@@ -43,17 +46,17 @@ class TrainingQueries:
 
     @cached_property
     def box_weight(self) -> npt.NDArray[np.float64]:
-        """A query's weight, shared by its boxes."""
+        """The weight of each box: an equal share of its query's weight."""
         weight: npt.NDArray[np.float64] = (self.weight / np.bincount(self.query, minlength=len(self.weight)))[
             self.query
         ]
         return weight
 
 
-def asked_of(
+def training_queries(
     coded: Coded, boxes: Boxes, weights: npt.NDArray[np.float64], synthetic: float, rng: np.random.Generator
 ) -> TrainingQueries:
-    """Take the queries that filter anything, bounded in number, and blend in synthetic ones."""
+    """Take a bounded number of the queries that filter anything, and add synthetic ones."""
     filtering = np.unique(boxes.query)
     everything = np.unique(boxes.query[(boxes.null == ANY).all(axis=1)])
     queries = np.setdiff1d(filtering, everything)
@@ -64,13 +67,13 @@ def asked_of(
     query = np.searchsorted(queries, boxes.query[chosen])
     importance = np.array([weight[np.unique(query[null[:, column] != ANY])].sum() for column in range(null.shape[1])])
     columns = [int(column) for column in np.argsort(-importance, kind="stable") if importance[column] > 0]
-    columns = columns[:MAX_ASKED_COLUMNS]
-    asked = TrainingQueries(tuple(columns), low[:, columns], high[:, columns], null[:, columns], query, weight)
-    return _blended(coded, asked, synthetic, rng) if len(queries) and synthetic > 0 and len(coded) else asked
+    columns = columns[:MAX_FILTERED_COLUMNS]
+    training = TrainingQueries(tuple(columns), low[:, columns], high[:, columns], null[:, columns], query, weight)
+    return _blended(coded, training, synthetic, rng) if len(queries) and synthetic > 0 and len(coded) else training
 
 
 def _some_boxes(query: Int64Array, queries: Int64Array) -> Int64Array:
-    """Return the boxes of these queries; of those with very many, boxes at even distances that stand for all."""
+    """Return the boxes of these queries; for queries with very many, boxes at even distances stand for all."""
     chosen = np.flatnonzero(np.isin(query, queries))
     if len(chosen) <= MAX_BOXES:
         return chosen
@@ -88,7 +91,7 @@ def _some_boxes(query: Int64Array, queries: Int64Array) -> Int64Array:
 def _bounded(
     queries: Int64Array, weight: npt.NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[Int64Array, npt.NDArray[np.float64]]:
-    """Keep the heaviest queries, and of the others some that share their weight; weights sum up to one."""
+    """Keep the heaviest queries, and a sample of the others that shares their weight; weights sum up to one."""
     if len(queries) > HEAVIEST + OTHERS:
         order = np.argsort(-weight, kind="stable")
         rest = order[HEAVIEST:]
@@ -102,27 +105,27 @@ def _bounded(
     return queries, weight / max(weight.sum(), 1e-300)
 
 
-def _blended(coded: Coded, asked: TrainingQueries, share: float, rng: np.random.Generator) -> TrainingQueries:
-    """Add queries of the same shapes at random places: as wide as the real ones, in shares of the rows."""
-    source = rng.choice(len(asked.weight), SYNTHETIC, p=asked.weight)
-    first = np.searchsorted(asked.query, source)
-    count = np.searchsorted(asked.query, source, side="right") - first
+def _blended(coded: Coded, training: TrainingQueries, share: float, rng: np.random.Generator) -> TrainingQueries:
+    """Add queries of the same shapes at random places, as wide as the real ones in shares of the rows."""
+    source = rng.choice(len(training.weight), SYNTHETIC, p=training.weight)
+    first = np.searchsorted(training.query, source)
+    count = np.searchsorted(training.query, source, side="right") - first
     box = first + (rng.random(SYNTHETIC) * count).astype(np.int64)
-    low, high, null = asked.low[box].copy(), asked.high[box].copy(), asked.null[box]
-    for number, column in enumerate(asked.columns):
+    low, high, null = training.low[box].copy(), training.high[box].copy(), training.null[box]
+    for number, column in enumerate(training.columns):
         codes = np.sort(coded.codes[:, column])
         codes = codes[np.searchsorted(codes, 0) :]
         moved = np.flatnonzero(null[:, number] == RANGE)
         if len(codes) and len(moved):
             low[moved, number], high[moved, number] = _moved(codes, low[moved, number], high[moved, number], rng)
     extra = share / (1 - share) if share < 1 else 1e6
-    weight = np.concatenate([asked.weight, np.full(SYNTHETIC, extra / SYNTHETIC)])
+    weight = np.concatenate([training.weight, np.full(SYNTHETIC, extra / SYNTHETIC)])
     return TrainingQueries(
-        asked.columns,
-        np.concatenate([asked.low, low]),
-        np.concatenate([asked.high, high]),
-        np.concatenate([asked.null, null]),
-        np.concatenate([asked.query, len(asked.weight) + np.arange(SYNTHETIC)]),
+        training.columns,
+        np.concatenate([training.low, low]),
+        np.concatenate([training.high, high]),
+        np.concatenate([training.null, null]),
+        np.concatenate([training.query, len(training.weight) + np.arange(SYNTHETIC)]),
         weight / weight.sum(),
     )
 
@@ -130,7 +133,7 @@ def _blended(coded: Coded, asked: TrainingQueries, share: float, rng: np.random.
 def _moved(
     codes: Int32Array, low: npt.NDArray[np.float32], high: npt.NDArray[np.float32], rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Move ranges to where they hold about as many rows; one value becomes that of another row."""
+    """Move ranges to random places where they hold about as many rows; a single value becomes that of a random row."""
     rows = len(codes)
     first = np.searchsorted(codes, low)
     width = np.searchsorted(codes, high, side="right") - first
