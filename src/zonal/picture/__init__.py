@@ -1,1 +1,1 @@
-"""Files as rectangles over columns, small enough for a page."""
+"""Pictures of tables: files as rectangles over columns, small enough for a page."""

@@ -1,4 +1,4 @@
-"""Files as rectangles: what a page draws of a table's versions, small enough to send and exact enough to see."""
+"""The picture of a table's versions: files as rectangles with 16-bit coordinates, and queries as boxes over them."""
 
 import math
 from bisect import bisect_left
@@ -22,30 +22,30 @@ from zonal.values.columns import find, leaf_type
 from zonal.values.words import family_of
 
 MOST_FILES = 10_000
-"""Files that are drawn of one version; of more, some that stand for all."""
+"""The most files that are drawn per version; of more, a random sample is drawn."""
 
 MOST_AXES = 12
 MOST_QUESTIONS = 1_000
 MOST_READS = 200
-"""Questions of which the drawn files that they read are told."""
+"""The first questions, which list the drawn files that they read."""
 MOST_BOXES = 64
-"""Ranges of one column that a question keeps apart."""
+"""The most ranges per column of a question."""
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """A column's values on a line from 0 to 65535, the same for all versions."""
+    """A column's values as places from 0 to 65535, the same for all versions."""
 
     column: str
     kind: AxisKind
     even: bool
     """Whether values are placed by their rank among all bounds: texts, and numbers that would lie in one spot."""
     ticks: tuple[tuple[int, str], ...]
-    """Places with what stands there."""
+    """Places and their labels."""
     has_unknown: bool = False
-    """Whether some file doesn't tell its values, so that it covers the axis to its ends."""
+    """Whether some file has unknown bounds, so that it covers the axis to its ends."""
     has_round_ticks: bool = False
-    """Whether what stands there are round numbers and moments, and not values of files."""
+    """Whether the labels are round numbers and moments rather than values of files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Drawing:
     drawn: Int64Array
     """Numbers of the files that are drawn."""
     low: Mapping[str, UInt16Array]
-    """By column, a place a drawn file; 0 and 65535 where a bound is not known, above `high` where all is null."""
+    """By column, one place per drawn file; 0 and 65535 where a bound is unknown, above `high` where all is null."""
     high: Mapping[str, UInt16Array]
     added_by: Int64Array
     depths: tuple[Depth, ...]
@@ -72,13 +72,13 @@ class DrawnQuery:
     text: str
     weight: float
     boxes: Mapping[str, tuple[tuple[int, int], ...]]
-    """By column, the ranges that it asks for; columns without a condition are not there."""
+    """By column, the ranges of its condition; columns without a condition are left out."""
     files: tuple[int, ...]
-    """Files that it reads of each drawing …"""
+    """How many files it reads of each drawing."""
     shares: tuple[float, ...]
-    """… and their share of the bytes."""
+    """The share of each drawing's bytes that it reads."""
     reads: tuple[BoolArray, ...]
-    """A mask over the drawn files of each drawing; none for questions beyond the first ones."""
+    """A mask over the drawn files of each drawing; empty beyond the first `MOST_READS` questions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def picture_of(
     """Draw versions of one table, each with its label, over these columns.
 
     Columns without a known bound in any version are left out, and so are those beyond the first dozen. The questions
-    are bound to the first version's schema; a later version's bounds of another type are turned into the first one's.
+    are bound to the first version's schema; a later version's bounds of another type are cast to the first one's.
     """
     shown = [(label, _as_first(snapshot, versions[0][1].schema)) for label, snapshot in versions]
     for _, snapshot in shown:
@@ -111,11 +111,11 @@ def picture_of(
             lines[column] = line
     drawings = tuple(_drawing(label, snapshot, number, lines) for number, (label, snapshot) in enumerate(shown))
     indexes = [FileIndex(snapshot) for _, snapshot in shown]
-    asked = tuple(
+    drawn = tuple(
         _question(text, bound, weight, indexes, drawings if number < MOST_READS else (), lines)
         for number, (text, bound, weight) in enumerate(questions[:MOST_QUESTIONS])
     )
-    return Picture(tuple(line.axis for line in lines.values()), drawings, asked)
+    return Picture(tuple(line.axis for line in lines.values()), drawings, drawn)
 
 
 # --- Columns ---------------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class _Line:
     high: list[UInt16Array]
 
     def between(self, interval: Interval) -> tuple[int, int] | None:
-        """Return the places that an interval covers; None where it lies beyond the drawing."""
+        """Return the first and the last place of an interval; None where it lies beyond the axis."""
         first, last = self.values[0], self.values[-1]
         if interval.low is not None and (interval.low > last or (interval.low_open and interval.low == last)):
             return None
@@ -143,7 +143,7 @@ class _Line:
         return low, high
 
     def _place(self, point: Point) -> int:
-        """Return where a value lies among the bounds: a line between its neighbors, or half-way where none is meant."""
+        """Return the place of a value: interpolated between its neighbors, or halfway on an even axis."""
         above = bisect_left(self.values, point)
         if self.values[above] == point:
             return int(self.places[above])
@@ -157,13 +157,13 @@ class _Line:
 
 def _line(column: str, snapshots: Sequence[Snapshot]) -> _Line | None:
     """Place a column's bounds of all versions on one line; None where none is known."""
-    found = [known_bounds(snapshot, column) for snapshot in snapshots]
-    kind = next((bounds.lower.type for bounds in found if bounds is not None), None)
+    by_version = [known_bounds(snapshot, column) for snapshot in snapshots]
+    kind = next((bounds.lower.type for bounds in by_version if bounds is not None), None)
     if kind is None:
         return None
     indexed = [
         None if bounds is None else ColumnIndex(bounds, snapshot.files.rows)
-        for bounds, snapshot in zip(found, snapshots, strict=True)
+        for bounds, snapshot in zip(by_version, snapshots, strict=True)
     ]
     values = np.unique(np.concatenate([index.values for index in indexed if index is not None]))
     if not len(values):
@@ -197,7 +197,7 @@ def _on_a_line(values: AnyArray) -> Float64Array:
 
 
 def _is_in_one_spot(line: Float64Array) -> bool:
-    """Tell whether nearly all of many bounds lie in a small part of the line: some far values would hide the rest."""
+    """Tell whether nearly all of many bounds lie in a small part of the line, because of a few outliers."""
     most = math.ceil(0.9 * len(line))
     return most >= 4 and bool((line[most - 1 :] - line[: len(line) - most + 1]).min() < 0.02)
 
@@ -209,7 +209,7 @@ def _evenly(count: int) -> Float64Array:
 def _ends(
     index: ColumnIndex | None, files: int, values: AnyArray, places: UInt16Array
 ) -> tuple[UInt16Array, UInt16Array]:
-    """Return where each file begins and ends; a file of nulls alone ends before it begins."""
+    """Return where each file begins and ends; a file with nothing but nulls ends before it begins."""
     low, high = np.zeros(files, np.uint16), np.full(files, LAST_PLACE, np.uint16)
     if index is None:
         return low, high
@@ -226,7 +226,7 @@ def _is_known(index: ColumnIndex) -> bool:
 
 
 def _schema_kind(schema: pa.Schema, column: str, kind: pa.DataType) -> pa.DataType:
-    """Return a column's type as the schema has it: bounds of strings are bytes."""
+    """Return a column's type in the schema, or `kind` where it is not there; bounds of strings are bytes."""
     try:
         return leaf_type(schema, find(schema, column))
     except ColumnError:
@@ -237,16 +237,16 @@ def _schema_kind(schema: pa.Schema, column: str, kind: pa.DataType) -> pa.DataTy
 
 
 def _as_first(snapshot: Snapshot, schema: pa.Schema) -> Snapshot:
-    """Return a version with its bounds in the types of another's schema, so that they can be compared."""
+    """Cast a version's bounds to the types of another version's schema, so that they can be compared."""
     files = snapshot.files
     changed = [name for name in files.bounds if _family(snapshot.schema, name) != _family(schema, name)]
     if snapshot.schema is schema or not changed:
         return snapshot
     bounds = {**{name: files.bounds[name] for name in files.bounds if name not in changed}}
     for name in changed:
-        turned = _turned(files.bounds[name], _schema_kind(schema, name, pa.null()))
-        if turned is not None:
-            bounds[name] = turned
+        converted = _cast(files.bounds[name], _schema_kind(schema, name, pa.null()))
+        if converted is not None:
+            bounds[name] = converted
     return replace(snapshot, schema=schema, files=replace(files, bounds=bounds))
 
 
@@ -254,7 +254,7 @@ def _family(schema: pa.Schema, column: str) -> str | None:
     return family_of(_schema_kind(schema, column, pa.null()))
 
 
-def _turned(bounds: Bounds, kind: pa.DataType) -> Bounds | None:
+def _cast(bounds: Bounds, kind: pa.DataType) -> Bounds | None:
     """Cast bounds; None where that isn't exact, so that nothing is skipped by them."""
     try:
         return replace(bounds, lower=bounds.lower.cast(kind), upper=bounds.upper.cast(kind))
@@ -289,7 +289,7 @@ def _question(
     drawings: Sequence[Drawing],
     lines: Mapping[str, _Line],
 ) -> DrawnQuery:
-    """Ask all versions; `drawings` are those over which the files that are read are told one by one."""
+    """Match a query against all versions, and list the files that it reads of `drawings`."""
     kept = [index.prune(bound).kept for index in indexes]
     sizes = [index.snapshot.files.sizes for index in indexes]
     boxes = {column: _boxes(ranges, lines[column]) for column, ranges in ranges_of(bound).items() if column in lines}
@@ -304,7 +304,7 @@ def _question(
 
 
 def _boxes(intervals: Iterable[Interval], line: _Line) -> tuple[tuple[int, int], ...]:
-    """Return the places of intervals; those that meet there are joined, and of many, those that are nearest."""
+    """Return the places of intervals; those that touch are joined, and of too many, those with the smallest gaps."""
     joined: list[tuple[int, int]] = []
     for low, high in filter(None, map(line.between, intervals)):
         if joined and low <= joined[-1][1] + 1:
@@ -319,7 +319,7 @@ def _boxes(intervals: Iterable[Interval], line: _Line) -> tuple[tuple[int, int],
 
 
 def ranges_of(predicate: Bound) -> Mapping[str, tuple[Interval, ...]]:
-    """Return, by column, intervals in which the values of every matching row lie; other columns may have any value.
+    """Return, by column, intervals that hold the values of every matching row; other columns may have any value.
 
     >>> from zonal.predicates.bound import Interval, Ranges
     >>> a, b = Ranges("a", (Interval(1, 3),)), Ranges("b", (Interval(5, 5),))
@@ -336,13 +336,13 @@ def _leaf_ranges(leaf: Bound) -> Mapping[str, tuple[Interval, ...]]:
 def _joined_ranges(
     node: All | Some, parts: Sequence[Mapping[str, tuple[Interval, ...]]]
 ) -> Mapping[str, tuple[Interval, ...]]:
-    found: dict[str, tuple[Interval, ...]] = {}
+    joined: dict[str, tuple[Interval, ...]] = {}
     if isinstance(node, All):
         for part in parts:
             for column, ranges in part.items():
-                found[column] = intersection(found[column], ranges) if column in found else ranges
-        return found
+                joined[column] = intersection(joined[column], ranges) if column in joined else ranges
+        return joined
     for column in parts[0] if parts else ():
         if all(column in part for part in parts):
-            found[column] = union(interval for part in parts for interval in part[column])
-    return found
+            joined[column] = union(interval for part in parts for interval in part[column])
+    return joined

@@ -1,4 +1,4 @@
-"""Where an axis is labeled: round numbers and moments, or values at even steps where their order alone is drawn."""
+"""Labels of an axis: at round numbers and moments, or at evenly chosen values where only their order is drawn."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -32,15 +32,15 @@ _STEPS = (
     *(_SECOND * 3600 * hours for hours in (1, 2, 3, 6, 12)),
     *(_DAY * days for days in (1, 2, 5, 7, 14)),
 )
-"""Nanoseconds between moments; beyond two weeks months are counted."""
+"""Nanoseconds between moments; longer steps are whole months."""
 _NEAR = 1e-9
-"""Parts of a step by which a round number may lie beyond the ends: floats are not exact."""
+"""The part of a step by which a round number may lie beyond the ends: floats are not exact."""
 _WIDE = Context(prec=100)
 """Enough digits for every decimal."""
 
 
 def axis_kind(kind: pa.DataType) -> AxisKind:
-    """Tell what a column's values are for people."""
+    """Return the kind of axis for a column's type."""
     kind = plain_type(kind)
     if pa.types.is_date(kind):
         return "date"
@@ -53,20 +53,20 @@ def axis_kind(kind: pa.DataType) -> AxisKind:
 def ticks_of(values: AnyArray, places: UInt16Array, kind: pa.DataType, *, is_even: bool) -> tuple[Ticks, bool]:
     """Label an axis on which these sorted values of a column's domain (see `predicates.bound`) have these places.
 
-    Return the labels, and whether they are round, and not values of the column. No two labels read the same: of values
-    that can't be told apart in a few characters, the first has one.
+    Return the labels, and whether they are round rather than values of the column. No two labels read the same: of
+    values that can't be told apart in a few characters, only the first has one.
     """
     if not is_even and len(values) > 1 and not pa.types.is_boolean(kind):
-        found = _once(_round_ticks(values, kind))
-        if len(found) > 1:
-            return found, True
+        ticks = _once(_round_ticks(values, kind))
+        if len(ticks) > 1:
+            return ticks, True
     chosen = np.unique(np.round(np.linspace(0, len(values) - 1, min(_MOST, len(values)))).astype(np.int64))
     texts = _value_texts([values[at : at + 1].tolist()[0] for at in chosen.tolist()], kind)
     return _once(zip((int(places[at]) for at in chosen.tolist()), texts, strict=True)), False
 
 
 def _once(ticks: Iterable[tuple[int, str]]) -> Ticks:
-    """Keep the first of those that stand at one place, and of those that read the same."""
+    """Keep the first of the labels at one place, and of those that read the same."""
     by_text = {text: place for place, text in dict(reversed(list(ticks))).items()}
     return tuple(sorted((place, text) for text, place in by_text.items()))
 
@@ -83,7 +83,7 @@ def value_text(value: int | float | bytes, kind: pa.DataType) -> str:
 
 
 def _value_texts(values: Sequence[int | float | bytes], kind: pa.DataType) -> list[str]:
-    """Write values so that each differs from the others: numbers with more digits, texts by the part that differs."""
+    """Write values so that different ones read differently: numbers by more digits, texts by what differs."""
     texts = [_whole_text(value, kind) for value in values]
     if any(isinstance(value, float) for value in values) and len(set(texts)) < len(set(values)):
         texts = [repr(value) for value in values]
@@ -93,15 +93,15 @@ def _value_texts(values: Sequence[int | float | bytes], kind: pa.DataType) -> li
 
 
 def apart(texts: Sequence[str], longest: int) -> list[str]:
-    """Shorten texts, where their beginnings are the same by leaving these out.
+    """Shorten texts, leaving out a shared prefix where they would else read the same.
 
     >>> apart(["some/rather/long/0001", "some/rather/long/0017"], 12)
     ['…/0001', '…/0017']
     """
-    found = [_clipped(text, longest) for text in texts]
-    if len(set(found)) == len(set(texts)):
-        return found
-    low, high = min(texts), max(texts)  # what these begin with, all do
+    clipped = [_clipped(text, longest) for text in texts]
+    if len(set(clipped)) == len(set(texts)):
+        return clipped
+    low, high = min(texts), max(texts)  # all texts share the prefix that these two share
     same = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
     start = max(texts[0].rfind(mark, max(0, same - longest // 2), same) for mark in "/-_.:, ")
     start = same if start < 0 else start
@@ -134,7 +134,7 @@ def _bytes_text(value: bytes, kind: pa.DataType) -> str:
 
 
 def _unit(kind: pa.DataType) -> int | None:
-    """Return the nanoseconds of a column's unit; None for what is no time."""
+    """Return the nanoseconds of a column's unit of time; None for other types."""
     if pa.types.is_date(kind):
         return _DAY
     if pa.types.is_timestamp(kind):
@@ -156,7 +156,7 @@ def _moment_text(value: int, kind: pa.DataType) -> str:
 
 
 def _fraction(nanoseconds: int, digits: int) -> str:
-    """Write a part of a second with so many digits; nothing with none."""
+    """Write a fraction of a second with this many digits; empty text for none."""
     return f".{nanoseconds:09d}"[: digits + 1] if digits else ""
 
 
@@ -166,19 +166,19 @@ def _fraction(nanoseconds: int, digits: int) -> str:
 def _round_ticks(values: AnyArray, kind: pa.DataType) -> Ticks:
     first, last = float(values[0]), float(values[-1])
     kind = plain_type(kind)
-    # Where floats themselves lie so far apart, round numbers between them would be none of them.
+    # Neighboring floats have no round numbers between them.
     least = max(64 * math.ulp(max(abs(first), abs(last))), 1e-290)
     if not math.isfinite(last - first) or last - first < least:
         return ()
     unit = _unit(kind)
     if unit is not None:
         labeled = _round_moments(int(values[0]) * unit, int(values[-1]) * unit, unit, is_clock=pa.types.is_time(kind))
-        found = [(moment / unit, text) for moment, text in labeled]
+        ticks = [(moment / unit, text) for moment, text in labeled]
     else:
         scale = 10.0**-kind.scale if pa.types.is_decimal(kind) else 1.0
         is_whole = pa.types.is_integer(kind)
-        found = [(number / scale, text) for number, text in _round_numbers(first * scale, last * scale, is_whole)]
-    places = [(round((value - first) / (last - first) * LAST_PLACE), text) for value, text in found]
+        ticks = [(number / scale, text) for number, text in _round_numbers(first * scale, last * scale, is_whole)]
+    places = [(round((value - first) / (last - first) * LAST_PLACE), text) for value, text in ticks]
     return tuple((min(max(place, 0), LAST_PLACE), text) for place, text in places)
 
 
@@ -193,7 +193,7 @@ def _round_numbers(first: float, last: float, is_whole: bool) -> list[tuple[floa
 
 
 def _number_texts(numbers: Sequence[int], power: int) -> list[str]:
-    """Write round numbers, times a power of ten, with all of their digits.
+    """Write round numbers, times a power of ten, with all their digits.
 
     >>> _number_texts([0, 25, 100], 2), _number_texts([1500, 2000], 3), _number_texts([1_000_000_02, 1_000_000_04], -2)
     (['0', '2,500', '10,000'], ['1.5M', '2M'], ['1,000,000.02', '1,000,000.04'])
@@ -202,21 +202,21 @@ def _number_texts(numbers: Sequence[int], power: int) -> list[str]:
     """
     largest = max((abs(number) for number in numbers), default=0)
     size = len(str(largest)) - 1 + power
-    found = []
+    texts = []
     for number in numbers:
         exact = Decimal(number).scaleb(power, _WIDE)
         if largest and not -4 <= size < 15:
             mantissa, _, exponent = f"{exact:.{max(size - power, 0)}e}".partition("e")
-            found.append(f"{_trimmed(mantissa)}e{exponent}" if number else "0")
+            texts.append(f"{_trimmed(mantissa)}e{exponent}" if number else "0")
         elif size >= 6 and power >= size // 3 * 3 - 3:
-            found.append(_lettered(exact))
+            texts.append(_lettered(exact))
         else:
-            found.append(_trimmed(f"{exact:,f}"))
-    return found
+            texts.append(_trimmed(f"{exact:,f}"))
+    return texts
 
 
 def _lettered(number: Decimal) -> str:
-    """Write a round number of millions or more: 500,000, 1.5M, 2G."""
+    """Write a round number, with a letter from a million on: 500,000, 1.5M, 2G."""
     for size, letter in ((12, "T"), (9, "G"), (6, "M")):
         if abs(number) >= 10**size:
             return f"{_trimmed(f'{number.scaleb(-size):f}')}{letter}"
@@ -228,7 +228,7 @@ def _trimmed(number: str) -> str:
 
 
 def _round_moments(first: int, last: int, unit: int, *, is_clock: bool) -> list[tuple[int, str]]:
-    """Return round moments in nanoseconds from 1970 on, multiples of a unit, each with its text."""
+    """Return round moments in nanoseconds since 1970, multiples of a unit, each with its text."""
     step = next((step for step in _STEPS if (last - first) / step <= _MOST and step >= unit), None)
     if step is None:
         months = [] if is_clock else _round_months(first / _SECOND, last / _SECOND)
@@ -243,15 +243,15 @@ def _round_moments(first: int, last: int, unit: int, *, is_clock: bool) -> list[
 def _tick_text(moment: int, step: int, *, is_clock: bool, is_first: bool) -> str:
     seconds, rest = divmod(moment, _SECOND)
     try:
-        found = _EPOCH + timedelta(seconds=seconds)
+        time = _EPOCH + timedelta(seconds=seconds)
     except OverflowError:
         return f"{seconds:,} s"
     if step >= _DAY:
-        return f"{found:%Y-%m-%d}"
+        return f"{time:%Y-%m-%d}"
     digits = next(digits for digits in range(10) if step % 10 ** (9 - digits) == 0)
-    clock = f"{found:%H:%M}" if step >= 60 * _SECOND else f"{found:%H:%M:%S}{_fraction(rest, digits)}"
+    clock = f"{time:%H:%M}" if step >= 60 * _SECOND else f"{time:%H:%M:%S}{_fraction(rest, digits)}"
     has_day = is_first or moment % _DAY == 0
-    return f"{found:%m-%d} {clock}" if has_day and not is_clock else clock
+    return f"{time:%m-%d} {clock}" if has_day and not is_clock else clock
 
 
 def _round_months(first: float, last: float) -> list[tuple[float, str]]:
@@ -265,8 +265,8 @@ def _round_months(first: float, last: float) -> list[tuple[float, str]]:
     numbers: Sequence[int] = range(-(-begin // step) * step, end.year * 12 + end.month, step)
     moments = [datetime(max(number // 12, 1), number % 12 + 1, 1, tzinfo=timezone.utc) for number in numbers]
     form = "%Y" if step % 12 == 0 else "%Y-%m"
-    found = [((moment - _EPOCH).total_seconds(), moment.strftime(form)) for moment in moments]
-    return [(seconds, text) for seconds, text in found if first <= seconds <= last]
+    ticks = [((moment - _EPOCH).total_seconds(), moment.strftime(form)) for moment in moments]
+    return [(seconds, text) for seconds, text in ticks if first <= seconds <= last]
 
 
 def _month_steps() -> list[int]:
