@@ -1,1 +1,1 @@
-"""The plan of a rewrite: files, placement of rows, commits."""
+"""Plans of rewrites: which files, where their rows go, and in which commits."""

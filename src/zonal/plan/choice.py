@@ -1,4 +1,4 @@
-"""Which files of a table a rewrite takes, and in which commits."""
+"""The choice of a table's files for a rewrite, and their division into commits."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -27,8 +27,8 @@ def choose(
 ) -> Int64Array:
     """Return the files to rewrite: those that aren't in the layout yet, or with `full` all.
 
-    `where` leaves the files that might hold a matching row. `most_bytes` takes whole partitions in order as long as
-    they fit; where none does, those files of the first one that do.
+    `where` keeps only files that might hold a matching row. `most_bytes` takes whole partitions in order as long as
+    they fit; where none does, the files of the first one that do.
     """
     wanted = np.ones(len(snapshot.files), np.bool_)
     if where is not None:
@@ -139,6 +139,6 @@ def _overlap(lower: Int32Array, upper: Int32Array, runs: Int64Array) -> float:
 
 
 def still_there(snapshot: Snapshot, paths: Sequence[str]) -> Int64Array:
-    """Return the positions of these files in a later snapshot; those that are gone are left out."""
+    """Return the positions of these files in a later snapshot; files that are gone are left out."""
     position = {path: number for number, path in enumerate(snapshot.files.paths.to_pylist())}
     return np.sort(np.array([position[path] for path in paths if path in position], np.int64))

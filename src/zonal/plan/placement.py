@@ -1,6 +1,6 @@
-"""Where the rows of a rewrite go: by their partition and key to a piece; pieces make files, and files make tasks.
+"""Placement of a rewrite's rows: partition and key give the piece; pieces make files, and files make tasks.
 
-A piece is what a worker sorts at a time, so its size bounds memory; a file has one or several. The cuts come from a
+A piece is what a worker sorts at a time, so its size bounds memory; a file has one or more. The cuts come from a
 sample; ranks are shared by all partitions, so that keys compare across them.
 """
 
@@ -21,24 +21,24 @@ from zonal.values.arrays import Int32Array, Int64Array, UInt64Array
 from zonal.values.sample import Sample
 
 PIECE_BYTES = 64 * 1024**2
-"""Rows of a piece in memory: sorted, they are there twice, beside the task's compressed payloads."""
+"""Bytes of a piece in memory: while it is sorted it is there twice, beside the task's compressed payloads."""
 LEAST_TASK_BYTES = 1024**2
 TASKS = 16
-"""Small tables are still cut into about this many tasks, where they have as many files."""
+"""Small tables have about this many tasks, where they have as many files."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the rows of a rewrite measure."""
+    """Numbers and sizes of a rewrite's rows."""
 
     rows: Mapping[int, int]
-    """Rows of each partition, as far as metadata tells without those that are deleted."""
+    """Rows of each partition, without deleted ones as far as the metadata counts them."""
     row_bytes: float
     """Bytes that a row takes in a new file."""
     row_memory: float
     """Bytes that a row takes in memory."""
     row_seconds: float = 0.0
-    """Processor time that reading, sorting and writing a row took on trial."""
+    """Processor time per row of reading, sorting and writing, measured on a trial."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Placement:
     layout: Layout
     ranks: Ranks
     ties: Ranks | None
-    """Ranks of further columns, which tell rows apart where one key has more rows than a file."""
+    """Ranks of further columns, which break ties where one key has more rows than a file."""
     cuts: Mapping[int, Cuts]
     """Borders between the pieces of each partition."""
     first_piece: Mapping[int, int]
@@ -59,7 +59,7 @@ class Placement:
     file_rows: Int64Array
     """Rows that each file is expected to have."""
     few_valued: tuple[str, ...] = ()
-    """Columns whose values are sent once, and of the rows their numbers."""
+    """Columns that are sent as a dictionary of values and one code per row."""
     verify: bool = False
     """Whether checksums of the rows are taken where they are read and where they are written."""
 
@@ -83,7 +83,7 @@ class Placement:
     ) -> tuple[tuple[UInt64Array, ...], Int32Array]:
         """Return the key words of rows of one partition, and the piece that each belongs to.
 
-        The same row gets the same place in every attempt: `positions` and `seed` name it for ever.
+        The same row gets the same piece in every attempt: `positions` and `seed` identify it.
         """
         words = self.words(data, positions, seed)
         pieces = self.cuts[partition].assign(words)
@@ -101,7 +101,7 @@ class Placement:
 def plan_placement(layout: Layout, ranks: Ranks, sample: Sample, sizes: Sizes, *, ties: bool = False) -> Placement:
     """Cut every partition into files of about the layout's target size.
 
-    With `ties`, rows of equal keys are told apart by the sample's other columns: see `has_heavy_keys`.
+    With `ties`, the sample's other columns break ties between equal keys: see `has_heavy_keys`.
     """
     words = key_words(sample.data, layout, ranks)
     parts = _partitions(sample, sizes)
@@ -115,8 +115,8 @@ def plan_placement(layout: Layout, ranks: Ranks, sample: Sample, sizes: Sizes, *
     for part, rows in parts.items():
         files = max(1, round(sizes.rows[part] * sizes.row_bytes / layout.target_file_bytes))
         mine = [word[rows] for word in words]
-        found, of_piece, share = _cut(layout, mine, files, sizes.rows[part], sizes.row_memory)
-        cuts[part], first_piece[part] = found, sum(map(len, pieces))
+        cuts[part], of_piece, share = _cut(layout, mine, files, sizes.rows[part], sizes.row_memory)
+        first_piece[part] = sum(map(len, pieces))
         pieces.append(of_piece + len(partition_of_file))
         partition_of_file += [part] * len(share)
         file_rows += list(share * sizes.rows[part])
@@ -131,7 +131,7 @@ def plan_placement(layout: Layout, ranks: Ranks, sample: Sample, sizes: Sizes, *
 
 
 def has_heavy_keys(layout: Layout, ranks: Ranks, sample: Sample, sizes: Sizes) -> bool:
-    """Tell whether one key has more rows than a file; the sample then needs the columns that break ties, too."""
+    """Tell whether one key has more rows than a file: the sample then needs the columns that break ties as well."""
     words = key_words(sample.data, layout, ranks)
     parts = _partitions(sample, sizes)
     return any(_heaviest(words, rows) > _most_rows(sizes, part, layout, len(rows)) for part, rows in parts.items())
@@ -146,7 +146,7 @@ def _partitions(sample: Sample, sizes: Sizes) -> dict[int, npt.NDArray[np.intp]]
 
 
 def _most_rows(sizes: Sizes, part: int, layout: Layout, sampled: int) -> float:
-    """Return how many rows of a sample one key may have before it needs more than one file."""
+    """Return how many sampled rows one key may have before it needs more than one file."""
     file_rows = layout.target_file_bytes / max(sizes.row_bytes, 1e-9)
     return LARGEST * file_rows * sampled / max(sizes.rows[part], 1)
 
@@ -192,8 +192,8 @@ def _cut(
 def _between_values(layout: Layout, files: Cuts, pieces: Cuts) -> Cuts:
     """Cut files of a linear layout into pieces only where the first column's code changes.
 
-    A piece is sorted by exact values, which several may share a code: only then is a file of several pieces sorted,
-    too, as it says of itself.
+    A piece is sorted by exact values, of which several may share a code: only with such cuts is a file of several
+    pieces sorted as a whole, as its metadata says.
     """
     key, *others = pieces.borders
     low = np.uint64(layout.bits_per_column * (len(layout.columns) - 1))
@@ -207,7 +207,7 @@ def _between_values(layout: Layout, files: Cuts, pieces: Cuts) -> Cuts:
 
 
 def _tasks(file_bytes: npt.NDArray[np.floating], target: int) -> Int64Array:
-    """Give each task consecutive files of about the target size together: a task holds their payloads in memory."""
+    """Give each task consecutive files of about the target size in total: a task holds their payloads in memory."""
     most = max(min(float(target), float(file_bytes.sum()) / TASKS), LEAST_TASK_BYTES)
     tasks, task, held = [], 0, 0.0
     for size in file_bytes.tolist():
@@ -219,7 +219,7 @@ def _tasks(file_bytes: npt.NDArray[np.floating], target: int) -> Int64Array:
 
 
 def _hash(positions: Int64Array, seed: int) -> npt.NDArray[np.uint32]:
-    """Return a number a row that looks random and is the same every time (splitmix64 of its place)."""
+    """Return one pseudorandom number per row, the same in every attempt (splitmix64 of its position)."""
     x = positions.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15) % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)

@@ -1,4 +1,4 @@
-"""Values of a rewrite: what a worker needs to read a file, what it wrote, and what a commit replaces by what."""
+"""Values of a rewrite: what workers need to read and write files, what they wrote, and what a commit replaces."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ FIELD_ID = b"PARQUET:field_id"
 class Vector:
     """A deletion vector: magic number and 64-bit roaring bitmap, as Delta and Iceberg both store it.
 
-    In a file it is framed: four bytes of length (big-endian) before it and its CRC-32 (big-endian) behind, all of
+    In a file it is framed by four bytes of length (big-endian) before it and its CRC-32 (big-endian) after it, all of
     which `size` counts; `inline` holds the bytes without a frame.
     """
 
@@ -40,7 +40,7 @@ class EqualityDelete:
 
 @dataclass(frozen=True)
 class Source:
-    """A data file to read, and what of it is deleted."""
+    """A data file to read, and its deletes."""
 
     number: int
     """The file's position in the snapshot's files."""
@@ -67,7 +67,7 @@ class Reading:
     """How rows are read from the files of one table, whatever schema each file was written with."""
 
     schema: pa.Schema
-    """The rows as they are wanted; with `by_id` every field, at every level, has its id in the metadata."""
+    """The schema of the rows that are read; with `by_id` every field, at every level, has its id in the metadata."""
     by_id: bool = False
     """Find columns by field id; else by name."""
     aliases: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Reading:
     row_id: str | None = None
     """Name of the schema's column of row ids, where the table tracks rows."""
     row_version: str | None = None
-    """Name of the schema's column of the versions in which rows changed last."""
+    """Name of the schema's column with the version in which each row changed last."""
 
 
 @dataclass(frozen=True)
@@ -99,21 +99,21 @@ class Writing:
     schema: pa.Schema
     """The reading schema's columns in the same order; names, nullability and field ids may differ."""
     compression: str | None = "zstd"
-    """A name of `compression.CODECS`, or None for that of the files that are replaced."""
+    """A name of `zonal.parquet.codecs.CODECS`, or None for the codec of the files that are replaced."""
     compression_level: int | None = None
     subfolders: tuple[str, ...] = ()
-    """Folder of each partition below `folder`; empty where all files lie side by side."""
+    """Folder of each partition below `folder`; empty where all files are in `folder` itself."""
     bloom_columns: tuple[str, ...] = ()
     """Dotted paths in the schema."""
     footer: Mapping[str, str] = field(default_factory=dict)
     """Key-value metadata of every file."""
     properties: tuple[Property, ...] = ()
-    """What the commit has to set so that readers use the key columns' statistics."""
+    """Properties that the commit sets so that readers use the key columns' statistics."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """All that workers need to read some files of a table."""
+    """Everything that workers need to read some files of a table."""
 
     sources: tuple[Source, ...]
     reading: Reading
@@ -150,7 +150,7 @@ class Written:
     columns: tuple[ColumnMetrics, ...]
     """In the order of the schema's leaves."""
     checksum: int = 0
-    """Of its rows, with their partition; see `checksums`."""
+    """Of its rows, with their partition; see `zonal.values.checksum`."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class ReadTally:
     live: int
     """Rows passed on."""
     checksum: int = 0
-    """Of all rows that the task passed on, with their partitions, in one of its tallies; see `checksums`."""
+    """Of all rows that the task passed on, with their partitions, in one of its tallies; else 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,4 +178,4 @@ class Rewrite:
     layout: Layout
     run: str
     properties: tuple[Property, ...] = ()
-    """Those that the commit sets; `Writing.properties`, or none."""
+    """Properties that the commit sets: `Writing.properties`, or none."""
