@@ -147,23 +147,10 @@ def test_tables_with_almost_the_same_location_are_kept_apart(database):
         assert history.audits("/lake/event_") == ()
 
 
-def test_tables_are_listed_with_their_last_name_and_how_often(database):
-    with History.open(database) as history:
-        history.add_audit(replace(AUDIT, table="old name"))
-        history.add_audit(replace(AUDIT, table="new name", audited=NOON + timedelta(days=1)))
-        history.add_run(RUN)
-        history.add_run(replace(RUN, location="/lake/other", table="other"))
-        found = history.tables()
-    assert [(each.table, each.audits, each.runs) for each in found] == [("new name", 2, 1), ("other", 0, 1)]
-    assert found[0].last == NOON + timedelta(days=1)
-    assert found[1].last == NOON + timedelta(hours=1)
-
-
 def test_reading_where_there_is_no_history_finds_nothing_and_makes_nothing(database):
     with History.open(database) as history:
         assert history.audits("/lake/events") == ()
         assert history.runs("/lake/events") == ()
-        assert history.tables() == ()
     if database.startswith("sqlite"):
         assert not Path(make_url(database).database).exists()
     else:
@@ -441,7 +428,7 @@ def test_without_anything_it_is_in_the_users_state_folder_made_at_the_first_reco
         monkeypatch.setenv("XDG_STATE_HOME", "relative/is/ignored")
     folder = tmp_path / ("state" if named else ".local/state") / "zonal"
     with History.open() as history:
-        assert history.tables() == ()
+        assert history.audits(AUDIT.location) == ()
         assert not folder.exists()
         history.add_audit(AUDIT)
     assert (folder / "history.db").is_file()
@@ -517,7 +504,7 @@ def test_a_database_of_other_things_is_left_alone(tmp_path):
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE letters (a TEXT)")
     with History.open(f"sqlite:///{path}") as history:
-        assert history.tables() == ()
+        assert history.audits(AUDIT.location) == ()
     assert inspect(create_engine(f"sqlite:///{path}")).get_table_names() == ["letters"]
 
 

@@ -66,17 +66,3 @@ class RunRecord:
     predicted_files: int | None = None
     """What was expected of the new files before they were written; None for runs of an older zonal."""
     predicted_bytes: int | None = None
-
-
-@dataclass(frozen=True)
-class KnownTable:
-    """A table that the history knows of."""
-
-    table: str
-    """As it was named last."""
-    location: str
-    format: str
-    audits: int
-    runs: int
-    last: datetime
-    """The time of the last record."""

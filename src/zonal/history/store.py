@@ -4,18 +4,18 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from hashlib import sha256
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import URL, Column, Connection, Double, Engine, Integer, Table, func, insert, select
+from sqlalchemy import URL, Column, Connection, Double, Engine, Integer, Table, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from zonal.errors import ZonalError, option, quoted
 from zonal.history.database import connect_to, file_of, problem_text, shown_url, url_of
-from zonal.history.records import AuditRecord, HistoryError, KnownTable, RunRecord
+from zonal.history.records import AuditRecord, HistoryError, RunRecord
 from zonal.history.schema import AUDITS, MIGRATIONS, RUNS, migrate, version_of
 
 MOST_RECORDS = 100
@@ -90,21 +90,6 @@ class History:
         """Return a table's newest rewrites, oldest first."""
         return tuple(RunRecord(**row) for row in self._newest(RUNS, RUNS.c.finished, location, limit))
 
-    def tables(self) -> tuple[KnownTable, ...]:
-        """Return the tables that there are records of, by name."""
-        if not self._is_there():
-            return ()
-        with self._reading() as connection:
-            audited = _tables_in(connection, AUDITS, AUDITS.c.audited)
-            rewritten = _tables_in(connection, RUNS, RUNS.c.finished)
-        found = []
-        for key in audited.keys() | rewritten.keys():
-            audits, runs = audited.get(key), rewritten.get(key)
-            last = max((each for each in (audits, runs) if each), key=lambda group: group.last)
-            counts = {"audits": audits.rows if audits else 0, "runs": runs.rows if runs else 0}
-            found.append(KnownTable(last.table, last.location, last.format, last=last.last, **counts))
-        return tuple(sorted(found, key=lambda known: (known.table, known.location)))
-
     def _add(self, table: Table, record: AuditRecord | RunRecord) -> None:
         row = _row_of(record)
         with self._writing() as connection:
@@ -170,35 +155,6 @@ class History:
                 f"The history {self.name} can't be {done}: {problem_text(error, self._url)} Check that the database is "
                 f"reachable and may be {done}, or name another one ({option('database')}, $ZONAL_DATABASE)."
             ) from None
-
-
-@dataclass(frozen=True)
-class _Group:
-    """A table's rows in one of the database's tables; the names are those of the last of them."""
-
-    table: str
-    location: str
-    format: str
-    rows: int
-    last: datetime
-
-
-def _tables_in(connection: Connection, table: Table, time: "Column[datetime]") -> dict[str, _Group]:
-    """Group rows by their table."""
-    counted = (
-        select(func.max(table.c.id).label("newest"), func.count().label("rows_of_it"), func.max(time).label("last"))
-        .group_by(table.c.location_key)
-        .subquery()
-    )
-    named = select(
-        table.c.location_key,
-        table.c.table_name,
-        table.c.location,
-        table.c.format,
-        counted.c.rows_of_it,
-        counted.c.last,
-    ).join(counted, counted.c.newest == table.c.id)
-    return {key: _Group(*group) for key, *group in connection.execute(named).all()}
 
 
 def _row_of(record: AuditRecord | RunRecord) -> dict[str, object]:
