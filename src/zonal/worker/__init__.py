@@ -1,1 +1,1 @@
-"""What Spark's Python workers run: read, place, sort and write rows. Needs numpy and pyarrow, and no JVM."""
+"""The code that Spark's Python workers run: read, place, sort and write rows, with numpy and pyarrow and no JVM."""

@@ -1,4 +1,4 @@
-"""What is wrong with a file, told where it is found, and named where the file's name is known."""
+"""Errors about single files: raised without the file's name, which the caller who knows it adds."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ class FileError(TableError):
 
 @contextmanager
 def naming(path: str, *, doing: str = "read") -> Iterator[None]:
-    """Turn what goes wrong with a file into a `TableError` that names it; one that is complete stays as it is."""
+    """Turn errors about a file into a `TableError` that names it; any other `TableError` passes unchanged."""
     try:
         yield
     except FileNotFoundError:

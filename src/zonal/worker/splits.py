@@ -1,4 +1,4 @@
-"""How the files of a rewrite are dealt out to workers: small files together, large ones in parts."""
+"""Divide the files of a rewrite into splits, one per worker task: small files together, large ones in parts."""
 
 import base64
 import json
@@ -14,9 +14,9 @@ from zonal.plan.rewrite import EqualityDelete, Scan, Source, Vector
 from zonal.worker.problem import naming
 
 SPLIT_BYTES = 16 * 1024**2
-"""Bytes of files that a task reads."""
+"""Bytes of data files that a task reads."""
 PAYLOAD_BYTES = 64 * 1024
-"""With very many new files splits grow, so that what goes from a split to a file has about this size."""
+"""With very many new files splits grow, so that a payload from one split to one file has about this size."""
 
 
 @dataclass(frozen=True)
@@ -31,23 +31,23 @@ class Share:
 Split = tuple[Share, ...]
 
 LARGE = 1024**3
-"""Bytes from which on a file's size is asked for: it tells into how many parts the file is cut."""
+"""Above this many bytes the storage is asked for a file's size, which decides how many parts the file is cut into."""
 
 
 def refuse_wrong_sizes(scan: Scan) -> None:
-    """Raise a `TableError` for a large file that the storage knows to have another size than the metadata says."""
+    """Raise a `TableError` for a large file whose size in the storage differs from the metadata's."""
     large = [source for source in scan.sources if source.size > LARGE]
     if not large:
         return
 
-    def real(source: Source) -> int | None:
+    def stored_size(source: Source) -> int | None:
         with naming(source.path):
             filesystem, inside = scan.storage.locate(source.path)
-            found: int | None = filesystem.get_file_info(inside).size
-            return found
+            size: int | None = filesystem.get_file_info(inside).size
+            return size
 
     with ThreadPoolExecutor(8) as pool:
-        for source, size in zip(large, pool.map(real, large), strict=True):
+        for source, size in zip(large, pool.map(stored_size, large), strict=True):
             if size is not None and size != source.size:
                 raise TableError(
                     f"The file {quoted(source.path, limit=300)} has {size:,} bytes, and the table's metadata says "
@@ -56,7 +56,7 @@ def refuse_wrong_sizes(scan: Scan) -> None:
 
 
 def plan_splits(sources: Sequence[Source], new_files: int) -> list[Split]:
-    """Deal out the files in order, so that every split has about the same number of bytes."""
+    """Divide the files, in order, into splits of about the same number of bytes."""
     target = max(SPLIT_BYTES, new_files * PAYLOAD_BYTES)
     splits: list[Split] = []
     held: list[Share] = []
@@ -87,16 +87,16 @@ def row_groups_of(sizes: Sequence[int], part: int, parts: int) -> list[int]:
     """
     possible = [max(size, 0) for size in sizes]
     total = max(sum(possible), 1)
-    found, before = [], 0
+    numbers, before = [], 0
     for number, size in enumerate(possible):
         if min((2 * before + size) * parts // (2 * total), parts - 1) == part:
-            found.append(number)
+            numbers.append(number)
         before += size
-    return found
+    return numbers
 
 
 def split_text(split: Split) -> str:
-    """Write a split as JSON, which travels to the worker that reads it."""
+    """Serialize a split as JSON, for the worker that reads it."""
     return json.dumps([[_source_form(share.source), share.part, share.parts] for share in split])
 
 

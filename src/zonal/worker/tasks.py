@@ -1,4 +1,4 @@
-"""The two steps of a rewrite that workers run: read and place rows, then sort and write them."""
+"""Run the two steps of a rewrite on workers: read and place rows, then sort and write them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -22,14 +22,14 @@ from zonal.worker.write.leaves import Odd
 from zonal.worker.write.writer import FileWriter, sort_piece
 
 CHUNK_BYTES = 48 * 1024**2
-"""Rows in memory that are placed together: the more, the fewer and larger payloads."""
+"""Bytes of rows in memory that are placed together: the more, the fewer and larger the payloads."""
 
 Batches = Iterable[pa.RecordBatch]
 Step = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
 def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
-    """Return the step from splits (one JSON text a row) to payloads and tallies."""
+    """Return the step from splits (one JSON text per row) to payloads and tallies."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         forget_archives()
@@ -119,27 +119,27 @@ def write_step(schema: pa.Schema, writing: Writing, placement: Placement) -> Ste
         rows_of: dict[int, int] = defaultdict(int)
         odd_of: dict[int, Odd] = defaultdict(Odd)
         for batch in batches:
-            _, numbers, counts, payload, *odd = batch.columns
-            told = [value.as_py() for piece, value in zip(numbers.to_pylist(), payload, strict=True) if piece == TALLY]
-            if told:
-                yield results.tallies(told)
-            lists = (column.to_pylist() for column in (numbers, counts, *odd))
-            for value, piece, count, nans, zeros in zip(payload, *lists, strict=True):
+            _, pieces, counts, payloads, *odd = batch.columns
+            tallies = [data.as_py() for piece, data in zip(pieces.to_pylist(), payloads, strict=True) if piece == TALLY]
+            if tallies:
+                yield results.tallies(tallies)
+            lists = (column.to_pylist() for column in (pieces, counts, *odd))
+            for payload, piece, count, nans, zeros in zip(payloads, *lists, strict=True):
                 if piece != TALLY:
-                    held[piece].append(value.as_buffer())
+                    held[piece].append(payload.as_buffer())
                     file = int(placement.file_of_piece[piece])
                     rows_of[file] += count
                     odd_of[file] |= Odd(frozenset(nans), frozenset(zeros))
         files: dict[int, list[int]] = defaultdict(list)
         for piece in sorted(held):
             files[int(placement.file_of_piece[piece])].append(piece)
-        for file, pieces in files.items():
+        for file, own_pieces in files.items():
             partition = int(placement.partition_of_file[file])
             writer = FileWriter(
                 writing, placement.layout, partition, rows_of[file], odd_of[file], verify=placement.verify
             )
             try:
-                for piece in pieces:
+                for piece in own_pieces:
                     words, rows = decode(held.pop(piece), form)
                     writer.write(sort_piece(words, rows, placement.layout))
                 writer.close()

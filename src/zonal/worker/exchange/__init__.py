@@ -1,1 +1,1 @@
-"""Messages between workers, and from workers to the driver."""
+"""Messages from worker to worker and from workers to the driver."""

@@ -1,6 +1,6 @@
-"""Columns of few values on their way: a row carries the number of its value, and a payload the values once.
+"""Dictionary-encode columns of few values for the shuffle: rows carry indices, each payload the dictionary once.
 
-Moving, encoding and writing a number costs a fraction of what a text does; Parquet's dictionaries store them so, too.
+Moving, encoding and writing an index costs a fraction of what a text does, and Parquet stores dictionary indices, too.
 """
 
 from collections.abc import Sequence
@@ -10,23 +10,23 @@ import pyarrow.compute as pc
 
 MOST_VALUES = 4096
 LEAST_REPEATS = 32
-"""A column is worth numbers if it has at most so many values, each so often on average."""
+"""A column is dictionary-encoded if it has at most so many distinct values, each at least so often on average."""
 
 
-def few_valued(some: pa.Table) -> tuple[str, ...]:
-    """Name the columns of texts and bytes that have few values in these rows."""
-    most = min(MOST_VALUES, some.num_rows // LEAST_REPEATS)
+def few_valued(rows: pa.Table) -> tuple[str, ...]:
+    """Return the names of the string and binary columns that have few distinct values in these rows."""
+    most = min(MOST_VALUES, rows.num_rows // LEAST_REPEATS)
     return tuple(
         field.name
-        for field, column in zip(some.schema, some.columns, strict=True)
+        for field, column in zip(rows.schema, rows.columns, strict=True)
         if _is_text(field.type)
-        and some.schema.names.count(field.name) == 1
+        and rows.schema.names.count(field.name) == 1
         and pc.count_distinct(column).as_py() <= most
     )
 
 
 def with_numbers(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return the rows with dictionaries in these columns, one a column."""
+    """Return the rows with these columns dictionary-encoded, with one dictionary per column."""
     for name in names:
         at = rows.schema.get_field_index(name)
         column = rows.column(at).combine_chunks()
@@ -37,27 +37,27 @@ def with_numbers(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def numbers_of(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return the rows with numbers instead of the dictionaries of these columns."""
+    """Return the rows with the plain indices of these dictionary-encoded columns."""
     for name in names:
         at = rows.schema.get_field_index(name)
-        numbers = rows.column(at).combine_chunks()
-        (chunk,) = numbers.chunks if isinstance(numbers, pa.ChunkedArray) else (numbers,)
+        encoded = rows.column(at).combine_chunks()
+        (chunk,) = encoded.chunks if isinstance(encoded, pa.ChunkedArray) else (encoded,)
         rows = rows.set_column(at, numbers_field(rows.schema.field(at)), chunk.indices)
     return rows
 
 
 def numbers_field(field: pa.Field) -> pa.Field:
-    """Return what stands for a column in rows with numbers."""
+    """Return the field that holds the indices of a dictionary-encoded column."""
     return pa.field(field.name, pa.int32(), field.nullable)
 
 
 def values_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
-    """Return the schema of the one row that has the values of each column in a list."""
+    """Return the schema of the one row that holds the dictionary of each column as a list."""
     return pa.schema([pa.field(name, pa.list_(schema.field(name).type)) for name in names])
 
 
 def values_of(rows: pa.Table, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
-    """Return the row with the values of each column."""
+    """Return the row that holds the dictionary of each column."""
     lists = []
     for name, field in zip(names, schema, strict=True):
         values = rows.column(name).chunk(0).dictionary
@@ -66,11 +66,11 @@ def values_of(rows: pa.Table, names: Sequence[str], schema: pa.Schema) -> pa.Rec
 
 
 def restored(rows: pa.RecordBatch, values: pa.RecordBatch) -> pa.RecordBatch:
-    """Put dictionaries of these values in the place of numbers."""
+    """Turn the indices of these columns back into dictionary-encoded columns."""
     for name, column in zip(values.schema.names, values.columns, strict=True):
         at = rows.schema.get_field_index(name)
-        found = pa.DictionaryArray.from_arrays(rows.column(at), column.values)
-        rows = rows.set_column(at, rows.schema.field(at).with_type(found.type), found)
+        encoded = pa.DictionaryArray.from_arrays(rows.column(at), column.values)
+        rows = rows.set_column(at, rows.schema.field(at).with_type(encoded.type), encoded)
     return rows
 
 

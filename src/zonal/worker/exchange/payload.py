@@ -1,4 +1,4 @@
-"""Rows on their way from the worker that read them to the one that writes them: Arrow messages, one a piece.
+"""Encode rows for the shuffle from the worker that reads them to the one that writes them: one Arrow message per piece.
 
 Spark's shuffle then carries a few large binary values instead of rows. A payload is a record batch message of Arrow's
 IPC format without the schema, which both sides know; its first columns are the rows' key words.
@@ -19,13 +19,13 @@ from zonal.worker.exchange.dictionary import numbers_field, numbers_of, restored
 from zonal.worker.write.leaves import Odd, odd_leaves
 
 COLUMNS = "task int, piece int, rows int, payload binary, nans array<int>, zeros array<int>"
-"""What travels, in Spark's words: a negative piece is a tally, and the last two are the numbers of `Odd` leaves."""
+"""Spark's schema of a record: a negative piece marks a tally; the last two columns list the leaves of `Odd`."""
 TALLY = -1
 _LEAVES = pa.list_(pa.int32())
 
 
 class _Place(NamedTuple):
-    """A message in a stream."""
+    """Where a message begins and ends in the stream, and what its rows are."""
 
     piece: int
     rows: int
@@ -36,7 +36,7 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """How rows travel: the schema that they are read with, how many words a key has, and which columns are numbers."""
+    """The format of payloads: schema of the rows, words per key, and columns that travel as dictionary indices."""
 
     schema: pa.Schema
     words: int
@@ -52,16 +52,16 @@ class Form:
 
     @cached_property
     def values(self) -> pa.Schema:
-        """Return the schema of the row that goes before them, with the values that the numbers stand for."""
+        """Return the schema of the row with the dictionaries, which goes before a payload's rows."""
         return values_schema(self.schema, self.few_valued)
 
 
 def encode(
     numbered: pa.Table, words: Sequence[UInt64Array], pieces: Int32Array, task_of_piece: Int64Array, form: Form
 ) -> pa.RecordBatch:
-    """Return a record a piece, in order of their numbers; the rows in a payload are in key order.
+    """Return one record per piece, ordered by piece; the rows in a payload are in key order.
 
-    Columns of few values come as dictionaries, from `with_numbers`.
+    Columns of few values must be dictionary-encoded by `with_numbers`.
     """
     order = stable_order(words)
     placed = pieces[order]
@@ -73,7 +73,7 @@ def encode(
     taken = take_rows(numbers_of(numbered, form.few_valued), order)
     keys = [pa.array(word[order]) for word in words]
     whole = pa.Table.from_arrays([*keys, *taken.columns], schema=form.rows)
-    odd = odd_leaves(numbered)  # of most tables none; then no payload needs to be looked at
+    odd = odd_leaves(numbered)  # most tables have none; then no payload is searched
     values = values_of(numbered, form.few_valued, form.values).serialize() if form.few_valued else b""
     sink = pa.BufferOutputStream()
     places: list[_Place] = []
@@ -91,7 +91,7 @@ def encode(
 
 
 def _records(buffer: pa.Buffer, places: Sequence[_Place], task_of_piece: Int64Array) -> pa.RecordBatch:
-    """Cut the stream into its messages without copying: they lie one behind the other."""
+    """Cut the stream into its messages without copying: they are contiguous."""
     offsets = np.array([*(place.start for place in places), places[-1].end], np.int32)
     pieces = np.array([place.piece for place in places], np.int32)
     payloads = pa.Array.from_buffers(pa.binary(), len(places), [None, pa.py_buffer(offsets), buffer])
@@ -102,7 +102,7 @@ def _records(buffer: pa.Buffer, places: Sequence[_Place], task_of_piece: Int64Ar
 def records(
     tasks: Int64Array, pieces: Int32Array, rows: Sequence[int], payloads: pa.Array, odd: Sequence[Odd]
 ) -> pa.RecordBatch:
-    """Join columns to what travels."""
+    """Build a batch of records with the columns of `COLUMNS`."""
     columns = [pa.array(tasks, pa.int32()), pa.array(pieces, pa.int32()), pa.array(rows, pa.int32()), payloads]
     columns += [
         pa.array([sorted(leaves) for leaves in each], _LEAVES)
@@ -112,7 +112,7 @@ def records(
 
 
 def decode(payloads: Sequence[pa.Buffer], form: Form) -> tuple[list[UInt64Array], pa.Table]:
-    """Return the key words and the rows of one piece; columns of few values are dictionaries."""
+    """Return the key words and the rows of one piece; columns of few values are dictionary-encoded."""
     whole = pa.Table.from_batches([_rows(pa.BufferReader(payload), form) for payload in payloads])
     whole = whole.unify_dictionaries()
     keys: list[UInt64Array] = [whole.column(number).to_numpy() for number in range(form.words)]

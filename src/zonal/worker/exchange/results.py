@@ -1,4 +1,4 @@
-"""What workers tell the driver, as bytes: files that they wrote, and rows that they read."""
+"""Serialize the results that workers send to the driver: files that they wrote, and counts of rows that they read."""
 
 import json
 from collections.abc import Sequence
@@ -9,22 +9,22 @@ import pyarrow as pa
 from zonal.plan.rewrite import ColumnMetrics, ReadTally, Written
 
 COLUMNS = "tally binary, written binary, bounds binary"
-"""A worker's results in Spark's words: either a tally, or a written file with the bounds of its columns."""
+"""Spark's schema of a result: either a tally, or a written file with the bounds of its columns."""
 SCHEMA = pa.schema({"tally": pa.binary(), "written": pa.binary(), "bounds": pa.binary()})
 
 
 def tally_bytes(tally: ReadTally) -> bytes:
-    """Write a tally."""
+    """Serialize a tally."""
     return json.dumps([tally.source, tally.read, tally.live, tally.checksum]).encode()
 
 
 def tallies(values: Sequence[bytes]) -> pa.RecordBatch:
-    """Pass tallies on as results."""
+    """Return the results for serialized tallies."""
     return pa.RecordBatch.from_pylist([{"tally": value} for value in values], schema=SCHEMA)
 
 
 def written(files: Sequence[Written]) -> pa.RecordBatch:
-    """Write the results for new files."""
+    """Return the results for new files."""
     return pa.RecordBatch.from_pylist(
         [{"written": _written_bytes(file), "bounds": _bounds_bytes(file.columns)} for file in files], schema=SCHEMA
     )
@@ -36,7 +36,7 @@ def _written_bytes(file: Written) -> bytes:
 
 
 def _bounds_bytes(columns: Sequence[ColumnMetrics]) -> bytes:
-    """Write both bounds of every column that has them, each in its own type, as one Arrow batch of two rows."""
+    """Serialize the bounds of all columns that have them as one Arrow batch: row 0 lower bounds, row 1 upper bounds."""
     bounded = {str(at): pa.array([c.lower, c.upper]) for at, c in enumerate(columns) if c.lower is not None}
     batch = pa.record_batch(bounded or {"none": pa.nulls(2)})
     sink = pa.BufferOutputStream()
@@ -47,7 +47,7 @@ def _bounds_bytes(columns: Sequence[ColumnMetrics]) -> bytes:
 
 
 def read_results(results: pa.Table) -> tuple[list[ReadTally], list[Written]]:
-    """Read what all workers told."""
+    """Read the results of all workers."""
     read = [ReadTally(*json.loads(value)) for value in results["tally"].drop_null().to_pylist()]
     files = [
         _read_written(json.loads(one), bounds)

@@ -1,1 +1,1 @@
-"""Rows of data files, read in Spark's Python workers."""
+"""Readers of the rows in data files, for Spark's Python workers."""

@@ -1,4 +1,4 @@
-"""What was read and may be asked for again, up to a limit."""
+"""A least-recently-used cache, limited by the weight of its values."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -8,7 +8,7 @@ Value = TypeVar("Value")
 
 
 class Cache(Generic[Key, Value]):
-    """The values that were used last; their weights together stay within the limit, but for a single larger one."""
+    """The values used last, whose weights together stay within the limit; a single larger value is kept alone."""
 
     def __init__(self, limit: int, weight: Callable[[Value], int] = lambda _: 1) -> None:
         self._limit = limit
@@ -17,11 +17,11 @@ class Cache(Generic[Key, Value]):
         self._values: dict[Key, tuple[Value, int]] = {}
 
     def peek(self, key: Key) -> Value | None:
-        """Return the value of a key if it is there."""
+        """Return the value of a key if it is cached; this doesn't count as use."""
         return self._values[key][0] if key in self._values else None
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """Return the value of a key, made now if it isn't there."""
+        """Return the value of a key, made now if it isn't cached."""
         if key in self._values:
             self._values[key] = self._values.pop(key)  # the newest is the last
             return self._values[key][0]

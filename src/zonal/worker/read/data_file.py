@@ -1,4 +1,4 @@
-"""Parquet files of a table, open for reading: single columns of single row groups, and errors that name the file."""
+"""Open Parquet data files and read single columns of single row groups, with errors that name the file."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -23,18 +23,18 @@ class RowGroupSize:
     size: int
     """Bytes in the file, compressed."""
     codec: str
-    """That of its largest column, as Arrow calls those that it reads."""
+    """Compression codec of its largest column, by Arrow's name."""
 
 
 class DataFile:
-    """A Parquet file that is open; the footer is parsed once, and may be handed to the next `DataFile`."""
+    """An open Parquet file; its parsed footer may be passed on to the next `DataFile` of the same file."""
 
     def __init__(self, path: str, file: pq.ParquetFile, size: int | None = None) -> None:
-        """Take a file; with its `size` in bytes, a footer that wasn't seen before is checked against it."""
+        """Check the file's footer; with the file's `size` in bytes, also the places of its column chunks."""
         self.path = path
         self.footer: pq.FileMetaData = file.metadata
         self._file = file
-        fields = file.schema_arrow.remove_metadata()  # of the file; that of its fields stays
+        fields = file.schema_arrow.remove_metadata()  # of the schema; the fields keep theirs
         if sum(leaf_count(field.type) for field in fields) != self.footer.num_columns:
             raise FileError("its columns can't be told apart")
         leaves = range(self.footer.num_columns)
@@ -72,7 +72,7 @@ class DataFile:
 
 @contextmanager
 def open_parquet(storage: Storage, path: str, footer: pq.FileMetaData | None = None) -> Iterator[DataFile]:
-    """Open a Parquet file for as long as the context lasts; what goes wrong there is a `TableError` that names it."""
+    """Open a Parquet file for as long as the context lasts; errors inside become a `TableError` that names it."""
     with naming(path):
         filesystem, inside = storage.locate(path)
         with open_regular(filesystem, inside) as source:
@@ -81,7 +81,7 @@ def open_parquet(storage: Storage, path: str, footer: pq.FileMetaData | None = N
                 metadata=footer,
                 coerce_int96_timestamp_unit="us",  # as nanoseconds, years from 2262 on overflow
                 pre_buffer=not isinstance(filesystem, pa.fs.LocalFileSystem),  # joins small requests to object stores
-                page_checksum_verification=True,  # or damaged values would get a good checksum in the new file
+                page_checksum_verification=True,  # else damaged values would get valid checksums in the new file
             )
             try:
                 yield DataFile(path, file, source.size() if footer is None else None)
@@ -91,7 +91,7 @@ def open_parquet(storage: Storage, path: str, footer: pq.FileMetaData | None = N
 
 
 def _refuse_impossible(footer: pq.FileMetaData, size: int) -> None:
-    """Raise a `FileError` for a footer with places in the file that can't be: nobody knows what else is damaged."""
+    """Raise a `FileError` for a footer whose column chunks lie outside the file: it may be damaged elsewhere, too."""
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         for leaf in range(group.num_columns):
@@ -107,12 +107,12 @@ def _refuse_impossible(footer: pq.FileMetaData, size: int) -> None:
 
 
 def _start(offsets: Sequence[int]) -> int:
-    """Return where a chunk begins; a page that isn't there is at 0."""
+    """Return where a chunk begins; the offset of a page that doesn't exist is 0."""
     return min((offset for offset in offsets if offset), default=0)
 
 
 def _is_zoneless(column: pq.ColumnSchema) -> bool:
-    """Tell whether a column holds timestamps of which Parquet doesn't say if they are adjusted to UTC.
+    """Tell whether a column holds timestamps for which the file doesn't say whether they are adjusted to UTC.
 
     Before the logical type TIMESTAMP came (format 2.6), writers had INT96 and the converted types.
     """

@@ -1,4 +1,4 @@
-"""Deleted positions of data files: deletion vectors, and Iceberg's position delete files."""
+"""Read the deleted positions of data files from deletion vectors and Iceberg's position delete files."""
 
 import zlib
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from zonal.worker.read.projection import field_id, project
 
 MAGIC = 1681511377
 _FRAME = 8
-"""Bytes around a vector in a file: its length before it and its checksum behind it."""
+"""Bytes around a vector in a file: its length before it and its checksum after it."""
 _CACHED_BYTES = 64 << 20
 
 # Ids of the columns of a position delete file: "Reserved Field IDs" of the Iceberg specification.
@@ -36,30 +36,30 @@ _ByPath = Mapping[str, Int64Array]
 
 
 class PositionDeletes:
-    """Finds the deleted positions of data files; keeps what it read of shared delete files, within a limit."""
+    """Finds the deleted positions of data files; caches what it read of shared delete files, within a limit."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._of_sources: Cache[object, Int64Array] = Cache(_CACHED_BYTES, lambda found: found.nbytes + 1000)
+        self._of_sources: Cache[object, Int64Array] = Cache(_CACHED_BYTES, lambda positions: positions.nbytes + 1000)
         self._in_files: Cache[tuple[str, int], _ByPath] = Cache(_CACHED_BYTES, _weight)
         self._bounds: Cache[str, list[tuple[bytes, bytes] | None]] = Cache(10_000, lambda bounds: len(bounds) + 1)
 
     def of(self, source: Source, rows: int) -> Int64Array:
-        """Return the deleted positions of a file of so many rows, ascending; equality deletes are not among them."""
+        """Return the deleted positions of a file with `rows` rows, ascending, without those of equality deletes."""
         key = (source.path, source.vector, source.position_deletes)
         return self._of_sources.get(key, lambda: self._find(source, rows))
 
     def _find(self, source: Source, rows: int) -> Int64Array:
-        found = []
+        parts = []
         if source.vector is not None:
             with naming(source.vector.location or source.path):
                 positions = read_vector(source.vector, self._storage, rows)
-            found.append(_within(positions, rows, source.path, source.vector.location or "the log"))
-        found += [
+            parts.append(_within(positions, rows, source.path, source.vector.location or "the log"))
+        parts += [
             _within(self._from_file(location, source.path), rows, source.path, location)
             for location in source.position_deletes
         ]
-        return found[0] if len(found) == 1 else np.unique(np.concatenate([np.empty(0, np.int64), *found]))
+        return parts[0] if len(parts) == 1 else np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
 
     def _from_file(self, location: str, path: str) -> Int64Array:
         bounds = self._bounds.get(location, lambda: self._read_bounds(location))
@@ -83,7 +83,7 @@ class PositionDeletes:
 
 
 def read_vector(vector: Vector, storage: Storage, rows: int) -> Int64Array:
-    """Return the positions in a deletion vector of a file of so many rows, ascending."""
+    """Return the positions in the deletion vector of a file with `rows` rows, ascending."""
     if not 0 <= vector.rows <= rows:
         raise FileError(f"its deletion vector has {vector.rows:,} positions for a file of {rows:,} rows")
     data = vector.inline
@@ -95,7 +95,7 @@ def read_vector(vector: Vector, storage: Storage, rows: int) -> Int64Array:
 
 
 def plain_path(path: str) -> str:
-    """Return a path as it is compared: of `file:/x`, `file:///x`, `file://localhost/x` and `/x` writers use any.
+    """Return a path's spelling for comparisons: writers use any of `file:/x`, `file:///x`, `file://localhost/x`, `/x`.
 
     >>> plain_path("file:///x"), plain_path("file://localhost/x"), plain_path("s3://b//x")
     ('/x', '/x', 's3://b//x')
@@ -104,7 +104,7 @@ def plain_path(path: str) -> str:
 
 
 def _framed(vector: Vector, storage: Storage) -> bytes:
-    """Read a vector from its file and check its frame: the length before it, the checksum behind it."""
+    """Read a vector from its file and check its length and its checksum."""
     if vector.location is None:
         raise FileError("its deletion vector has neither a location nor bytes")
     filesystem, inside = storage.locate(vector.location)
@@ -123,7 +123,7 @@ def _framed(vector: Vector, storage: Storage) -> bytes:
 
 
 def _within(positions: Int64Array, rows: int, path: str, deletes: str) -> Int64Array:
-    """Refuse deletes of rows that the file doesn't have: they were made for another file than this one is now."""
+    """Refuse deletes of rows that the file doesn't have: they were made for another file of this name."""
     if len(positions) and (positions[0] < 0 or positions[-1] >= rows):
         wrong = positions[0] if positions[0] < 0 else positions[-1]
         raise TableError(
@@ -133,7 +133,7 @@ def _within(positions: Int64Array, rows: int, path: str, deletes: str) -> Int64A
 
 
 def _reading(file: DataFile) -> Reading:
-    """Read a delete file by ids where it has them; older writers go by the names."""
+    """Return how to read a delete file: by field ids where it has them, else by names, as older writers do."""
     return Reading(_COLUMNS, by_id=any(field_id(field) == _PATH for field in file.schema.fields))
 
 
@@ -143,7 +143,7 @@ def _leaf_of_paths(file: DataFile) -> int:
 
 
 def _path_bounds(group: pq.RowGroupMetaData, leaf: int) -> tuple[bytes, bytes] | None:
-    """Return the least and the greatest path in a row group, or None where the footer doesn't say."""
+    """Return the bounds of the paths in a row group, or None where the footer has none."""
     statistics = group.column(leaf).statistics
     if statistics is None or not statistics.has_min_max or statistics.physical_type != "BYTE_ARRAY":
         return None
@@ -152,7 +152,7 @@ def _path_bounds(group: pq.RowGroupMetaData, leaf: int) -> tuple[bytes, bytes] |
 
 
 def _might_hold(bounds: tuple[bytes, bytes], path: str) -> bool:
-    """Tell whether a row group can have deletes of a file, whichever way its path is written there."""
+    """Tell whether a row group can have deletes of a file, for any spelling of its path."""
     plain = plain_path(path)
     spellings = {path, plain} | ({f"{start}{plain}" for start in _LOCAL} if plain.startswith("/") else set())
     return any(bounds[0] <= spelling.encode() <= bounds[1] for spelling in spellings)
@@ -162,7 +162,7 @@ _LOCAL = ("file:", "file://", "file://localhost")
 
 
 def _grouped(data: pa.Table) -> _ByPath:
-    """Return the positions of each path."""
+    """Return the positions deleted for each path."""
     paths = pa.concat_arrays([pa.array([], pa.string()), *data.column(0).chunks]).dictionary_encode()
     codes, positions = paths.indices.to_numpy(), data.column(1).to_numpy()
     order = np.argsort(codes, kind="stable")
@@ -174,5 +174,5 @@ def _grouped(data: pa.Table) -> _ByPath:
     return by_path
 
 
-def _weight(found: _ByPath) -> int:
-    return sum(positions.nbytes + len(path) + 200 for path, positions in found.items()) + 1000
+def _weight(deleted: _ByPath) -> int:
+    return sum(positions.nbytes + len(path) + 200 for path, positions in deleted.items()) + 1000

@@ -1,4 +1,4 @@
-"""Iceberg's equality deletes: rows that are equal to a row of a delete file in some columns, and null equals null."""
+"""Apply Iceberg's equality deletes: delete rows that equal a row of a delete file in its columns; null equals null."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ _CACHED_BYTES = 64 << 20
 
 @dataclass(frozen=True, eq=False)
 class _Keys:
-    """Deleted keys, made for look-ups.
+    """Deleted keys, encoded for look-ups.
 
-    The values of each column have numbers. A key of several columns is numbered from left to right: the number of its
-    beginning and that of the next value make one number, which is looked up among those of the deleted keys.
+    Each distinct value of a column has a code. A key of several columns is encoded from left to right: the code of its
+    prefix and that of the next value are combined to one code, which is looked up among those of the deleted keys.
     """
 
     values: tuple[pa.Array, ...]
-    """Distinct values of each column, among them null."""
+    """Distinct values of each column, null included."""
     pairs: tuple[Int64Array, ...]
-    """Distinct numbers of the deleted keys up to each column from the second on, ascending."""
+    """For each column from the second on, the distinct combined codes of the deleted keys up to it, ascending."""
 
     @property
     def nbytes(self) -> int:
@@ -42,7 +42,7 @@ class _Keys:
 
 
 class EqualityDeletes:
-    """Finds rows that equality deletes remove; keeps the keys that it read, within a limit."""
+    """Finds rows that equality deletes remove; caches the keys that it read, within a limit."""
 
     def __init__(self, reading: Reading, storage: Storage) -> None:
         self._reading = reading
@@ -57,17 +57,17 @@ class EqualityDeletes:
         return [field.name for field in self._reading.schema if _paths([field], ids)]
 
     def deleted(self, source: Source, data: pa.Table) -> BoolArray | None:
-        """Tell of each row whether it is deleted; None where no row can be."""
+        """Tell for each row whether it is deleted; None if the file has no equality deletes."""
         together: dict[tuple[int, ...], list[str]] = {}
         for delete in source.equality_deletes:
             together.setdefault(tuple(sorted(set(delete.field_ids))), []).append(delete.location)
-        gone: BoolArray | None = None
+        deleted: BoolArray | None = None
         for ids, locations in together.items():
             # Streaming writers leave thousands of small delete files: one look-up serves them all.
             keys = self._keys.get((ids, tuple(locations)), partial(self._read, ids, locations))
-            found = _found(keys, _key_columns(data, ids))
-            gone = found if gone is None else gone | found
-        return gone
+            matching = _is_among(keys, _key_columns(data, ids))
+            deleted = matching if deleted is None else deleted | matching
+        return deleted
 
     def _check(self, delete: EqualityDelete) -> None:
         known = _paths(list(self._reading.schema), set(delete.field_ids))
@@ -83,7 +83,7 @@ class EqualityDeletes:
             pa.chunked_array([chunk for column in same for chunk in column.chunks], same[0].type)
             for same in zip(*parts, strict=True)
         ]
-        return _numbered(columns)
+        return _encoded(columns)
 
     def _read_file(self, location: str, wanted: pa.Schema, ids: tuple[int, ...]) -> list[pa.ChunkedArray]:
         with open_parquet(self._storage, location) as file:
@@ -96,15 +96,15 @@ class EqualityDeletes:
 
 
 def _paths(fields: Sequence[pa.Field], ids: set[int], before: tuple[int, ...] = ()) -> dict[int, tuple[int, ...]]:
-    """Return the path of positions of each id that is a column or a field of structs; list elements are no keys."""
-    found: dict[int, tuple[int, ...]] = {}
+    """Return the path of positions to each id of a column or a struct's field; list elements can't be keys."""
+    paths: dict[int, tuple[int, ...]] = {}
     for position, field in enumerate(fields):
         path = (*before, position)
         if (number := field_id(field)) in ids and number is not None:
-            found[number] = path
+            paths[number] = path
         if types.is_struct(field.type):
-            found |= _paths(list(field.type), ids, path)
-    return found
+            paths |= _paths(list(field.type), ids, path)
+    return paths
 
 
 def _pruned(field: pa.Field, ids: set[int]) -> pa.Field | None:
@@ -123,7 +123,7 @@ def _key_columns(data: pa.Table, ids: Sequence[int]) -> list[pa.ChunkedArray]:
 
 
 def _comparable(column: pa.ChunkedArray, number: int) -> pa.ChunkedArray:
-    """Return values that are equal iff Iceberg takes them for equal, of a type that can be looked up.
+    """Return values of a type that can be looked up, which are equal iff Iceberg treats the originals as equal.
 
     Java compares floating-point numbers with `Float.compare`: NaN equals NaN, -0.0 doesn't equal 0.0.
     """
@@ -148,7 +148,7 @@ def _comparable(column: pa.ChunkedArray, number: int) -> pa.ChunkedArray:
     return column
 
 
-def _numbered(columns: Sequence[pa.ChunkedArray]) -> _Keys:
+def _encoded(columns: Sequence[pa.ChunkedArray]) -> _Keys:
     values = [pc.unique(column) for column in columns]
     code = _codes(columns[0], values[0])
     pairs = []
@@ -159,8 +159,8 @@ def _numbered(columns: Sequence[pa.ChunkedArray]) -> _Keys:
     return _Keys(tuple(values), tuple(pairs))
 
 
-def _found(keys: _Keys, columns: Sequence[pa.ChunkedArray]) -> BoolArray:
-    """Tell of each row whether its key is one of the deleted."""
+def _is_among(keys: _Keys, columns: Sequence[pa.ChunkedArray]) -> BoolArray:
+    """Tell for each row whether its key is one of the deleted keys."""
     code = _codes(columns[0], keys.values[0])
     for column, distinct, known in zip(columns[1:], keys.values[1:], keys.pairs, strict=True):
         right = _codes(column, distinct)
@@ -173,6 +173,6 @@ def _found(keys: _Keys, columns: Sequence[pa.ChunkedArray]) -> BoolArray:
 
 
 def _codes(column: pa.ChunkedArray, distinct: pa.Array) -> Int64Array:
-    """Return the number of each value, or -1; a null is looked up like a value."""
-    numbers = pc.index_in(column, value_set=distinct).fill_null(-1)
-    return np.asarray(numbers, np.int64)
+    """Return the code of each value, or -1 if it has none; null is looked up like a value."""
+    codes = pc.index_in(column, value_set=distinct).fill_null(-1)
+    return np.asarray(codes, np.int64)

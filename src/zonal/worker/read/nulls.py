@@ -1,11 +1,11 @@
-"""Nulls of nested types: a required field below a null struct has a value, as far as Arrow and its writers care."""
+"""Build nulls of nested types that Arrow's writers take: a required field below a null struct must have a value."""
 
 import pyarrow as pa
 from pyarrow import types
 
 
 def missing(rows: int, kind: pa.DataType) -> pa.Array:
-    """Return so many nulls; Parquet's writer refuses those of `pa.nulls` where a struct has required fields."""
+    """Return `rows` nulls; Parquet's writer refuses those of `pa.nulls` where a struct has required fields."""
     if not types.is_struct(kind) or not kind.num_fields:
         return pa.nulls(rows, kind)
     children = [missing(rows, field.type) for field in kind]
@@ -14,7 +14,7 @@ def missing(rows: int, kind: pa.DataType) -> pa.Array:
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """Return the array with whatever lies below its nulls as values."""
+    """Return the array without its validity bitmap: nulls become the values stored below them."""
     kind = array.type
     if not array.null_count:
         return array

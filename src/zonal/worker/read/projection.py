@@ -1,7 +1,7 @@
-"""From the schema that a file was written with to the one that rows are wanted in, worked out once a file schema.
+"""Convert rows from a file's schema to the wanted one, with a projection that is worked out once per file schema.
 
-Fields are found by id or by name at every level; types are converted where that changes no value (`promotion`); what
-a file lacks is its default or null. Columns that are stored as they are wanted pass through without a copy.
+Fields are found by id or by name at every level; types are converted where that changes no value (`promotion`); a field
+that the file lacks gets its default or null. Columns stored in the wanted type pass through without a copy.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ from zonal.worker.read.nulls import missing, without_nulls
 from zonal.worker.read.promotion import ArrayConverter, promotion, same
 
 Fill: TypeAlias = Callable[[int], pa.Array]
-"""So many values of a field that the file doesn't have."""
+"""Returns a given number of values of a field that the file doesn't have."""
 
 
 @dataclass(frozen=True, eq=False)
 class ArrowFileSchema:
-    """A file's schema, and what Arrow types don't tell of it."""
+    """A file's schema, with what Arrow's types don't say about it."""
 
     fields: pa.Schema
     zoneless: frozenset[int] = frozenset()
-    """Numbers of the leaves with timestamps of which the file can't say whether they are adjusted to UTC."""
+    """Numbers of the leaves with timestamps for which the file doesn't say whether they are adjusted to UTC."""
 
     def leaves(self, position: int) -> range:
         """Return the numbers of the Parquet columns below a top-level field."""
@@ -40,13 +40,13 @@ class ArrowFileSchema:
         return list(accumulate((leaf_count(field.type) for field in self.fields), initial=0))
 
     def equals(self, other: "ArrowFileSchema") -> bool:
-        """Tell whether one projection serves both."""
+        """Tell whether one projection is right for both."""
         return self.zoneless == other.zoneless and self.fields.equals(other.fields, check_metadata=True)
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A wanted column: where it is in what was read, or how it is filled."""
+    """A wanted column: its position among the columns read, or how it is filled."""
 
     source: int | None
     convert: ArrayConverter
@@ -55,7 +55,7 @@ class _Column:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """How rows of files with one schema become rows of another."""
+    """The conversion of rows from one file schema to another schema."""
 
     schema: pa.Schema
     sources: tuple[int, ...]
@@ -63,7 +63,7 @@ class Projection:
     _columns: tuple[_Column, ...]
 
     def apply(self, data: pa.Table, rows: int) -> pa.Table:
-        """Return the wanted columns; `data` has `rows` rows and those of the file's columns that `sources` names."""
+        """Return the wanted columns; `data` has `rows` rows and the file's columns in `sources`."""
         columns = [
             pa.chunked_array([column.fill(rows)], field.type)
             if column.source is None
@@ -74,19 +74,19 @@ class Projection:
 
 
 def project(wanted: pa.Schema, file: ArrowFileSchema, reading: Reading, *, complete: bool = False) -> Projection:
-    """Return how rows of a file become rows of `wanted`, some of the columns of the reading schema.
+    """Return the projection from a file's schema to `wanted`, a subset of the columns of the reading schema.
 
-    With `complete` the file must have them all. A `FileError` says what can't be read.
+    With `complete` the file must have all of them. A `FileError` says what can't be read.
     """
     finder = _Finder(file, reading, complete)
     everything = finder.matches(list(reading.schema), list(file.fields), "")
     if finder.nameless and not everything and len(reading.schema):
         raise FileError("it has no field ids, and the table's name mapping names none of its columns")
-    found = {field.name: everything.get(i) for i, field in enumerate(reading.schema)}
-    sources = tuple(sorted({at for field in wanted if (at := found.get(field.name)) is not None}))
+    positions = {field.name: everything.get(i) for i, field in enumerate(reading.schema)}
+    sources = tuple(sorted({at for field in wanted if (at := positions.get(field.name)) is not None}))
     columns = []
     for field in wanted:
-        at = found.get(field.name)
+        at = positions.get(field.name)
         if at is None:
             columns.append(_Column(None, same, finder.filling(field, field.name)))
         else:
@@ -112,7 +112,7 @@ def field_id(field: pa.Field) -> int | None:
 
 
 def filling(value: pa.Scalar, field: pa.Field, path: str) -> Fill:
-    """Return what fills a column with one value, given by the metadata; its type is converted as those of files."""
+    """Return how to fill a column with one value from the metadata; its type is converted like those of files."""
     convert = promotion(value.type, field.type)
     if convert is None:
         given, wanted = _short(value.type), _short(field.type)
@@ -134,12 +134,12 @@ class _Finder:
         self._complete = complete
         has_ids = any(field_id(field) is not None for field in _fields_of(file.fields))
         self.nameless = reading.by_id and not has_ids
-        """The table goes by ids, but this file has none: the name mapping's names lead to its columns."""
+        """The table goes by field ids, but this file has none: its columns are found through the name mapping."""
         if self.nameless and not reading.aliases:
             raise FileError("it has no field ids, and the table has no name mapping to read it by name")
 
     def matches(self, wanted: Sequence[pa.Field], have: Sequence[pa.Field], path: str) -> dict[int, int]:
-        """Return the position in the file of each wanted field that it has."""
+        """Return the position in the file of each wanted field that the file has."""
         if self._reading.by_id and not self.nameless:
             return _match_by_id(wanted, have, path)
         if self.nameless:
@@ -149,7 +149,7 @@ class _Finder:
         return _with_other_case(_match_by_name([(field.name,) for field in wanted], have, path), wanted, have, path)
 
     def filling(self, field: pa.Field, path: str) -> Fill:
-        """Return what stands for a field that the file doesn't have."""
+        """Return how to fill a field that the file doesn't have."""
         if self._complete:
             raise FileError(f"it lacks the column {quoted(path)}")
         number = field_id(field) if self._reading.by_id else None
@@ -161,7 +161,7 @@ class _Finder:
         return lambda rows: missing(rows, field.type)
 
     def conversion(self, want: pa.Field, have: pa.Field, leaf: int, path: str) -> ArrayConverter:
-        """Return how a field of the file becomes the wanted one; `leaf` is the first Parquet column below it."""
+        """Return how to convert a field of the file to the wanted one; `leaf` is the first Parquet column below it."""
         convert = self._by_type(want, have, leaf, path)
         if want.nullable or not have.nullable:
             return convert
@@ -196,7 +196,7 @@ class _Finder:
             if (j := at.get(i)) is None:
                 children.append(_Column(None, same, self.filling(field, below)))
             else:
-                # Whether a required field has nulls can be told only beside its parent's nulls.
+                # Whether a required field has nulls is checked beside its parent's nulls, in `_rebuilt_struct`.
                 children.append(_Column(j, self._by_type(field, stored[j], starts[j], below), pa.nulls))
         unchanged = all(child.source == i and child.convert is same for i, child in enumerate(children))
         if unchanged and have.equals(want):
@@ -236,7 +236,7 @@ class _Finder:
         return convert
 
     def _same_id(self, want: pa.Field, have: pa.Field, path: str) -> None:
-        """Refuse elements with another id than the wanted; without any, their place says what they are."""
+        """Refuse elements with another field id than the wanted one; without ids, elements match by position."""
         if not self._reading.by_id or self.nameless:
             return
         stored, wanted = field_id(have), field_id(want)
@@ -253,32 +253,32 @@ def _match_by_id(wanted: Sequence[pa.Field], have: Sequence[pa.Field], path: str
     # Some fields have no id in the table either, such as those that track the rows of a Delta table: they go by name.
     unnumbered = {field.name: position for position, field in enumerate(have) if field_id(field) is None}
     by_name = {i: unnumbered.get(wanted[i].name) for i, number in numbers.items() if number is None}
-    found = {i: positions[number] for i, number in numbers.items() if number is not None and number in positions}
-    return found | {i: position for i, position in by_name.items() if position is not None}
+    by_id = {i: positions[number] for i, number in numbers.items() if number is not None and number in positions}
+    return by_id | {i: position for i, position in by_name.items() if position is not None}
 
 
 def _match_by_name(names: Sequence[Sequence[str]], have: Sequence[pa.Field], path: str) -> dict[int, int]:
-    """Return the position of each field that has one of the names given for it; only one may have."""
-    found: dict[int, int] = {}
+    """Return the position of the one field that has one of the names given for it."""
+    matched: dict[int, int] = {}
     for i, any_of in enumerate(names):
         positions = [position for position, field in enumerate(have) if field.name in any_of]
         if len(positions) > 1:
             either = ", ".join(quoted(have[position].name) for position in positions)
             raise FileError(f"it has several columns that one name stands for{_inside(path)}: {either}")
         if positions:
-            found[i] = positions[0]
-    return found
+            matched[i] = positions[0]
+    return matched
 
 
 def _with_other_case(
-    found: Mapping[int, int], wanted: Sequence[pa.Field], have: Sequence[pa.Field], path: str
+    matched: Mapping[int, int], wanted: Sequence[pa.Field], have: Sequence[pa.Field], path: str
 ) -> dict[int, int]:
     """Add the fields whose names differ only in case: Delta's and Hive's names are case-insensitive."""
-    free = [position for position in range(len(have)) if position not in set(found.values())]
-    added = dict(found)
+    free = [position for position in range(len(have)) if position not in set(matched.values())]
+    added = dict(matched)
     for i, field in enumerate(wanted):
         near = [position for position in free if have[position].name.casefold() == field.name.casefold()]
-        if i in found or not near:
+        if i in matched or not near:
             continue
         if len(near) > 1 or near[0] in added.values():
             raise FileError(f"it has no column {quoted(field.name)}{_inside(path)}, and several that differ in case")
@@ -291,7 +291,7 @@ def _converted(column: pa.ChunkedArray, convert: ArrayConverter, kind: pa.DataTy
 
 
 def _rebuilt_struct(array: pa.Array, kind: pa.StructType, children: Sequence[_Column], path: str) -> pa.Array:
-    # With a null struct its children are null, too: so whatever is null below is seen to be no required value.
+    # `flatten` makes the children of a null struct null: a required child with more nulls than its parent is an error.
     stored = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
     built = []
     for column, field in zip(children, kind, strict=True):
@@ -307,7 +307,7 @@ def _rebuilt_struct(array: pa.Array, kind: pa.StructType, children: Sequence[_Co
 
 
 def _with_values(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
-    """Return the same lists of other values; offsets and nulls are shared."""
+    """Return lists with the same offsets and nulls, but other values."""
     valid, offsets = array.buffers()[:2]
     return pa.Array.from_buffers(kind, len(array), [valid, offsets], array.null_count, array.offset, [values])
 

@@ -1,4 +1,4 @@
-"""Which types of a file's columns can be read as which others without a change of any value, and how."""
+"""Find how values of one type are read as another type, where that changes no value."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -15,15 +15,15 @@ _DIGITS = {
 
 
 def same(array: pa.Array) -> pa.Array:
-    """Return the array itself: nothing is to be done."""
+    """Return the array itself, where no conversion is needed."""
     return array
 
 
 def promotion(have: pa.DataType, want: pa.DataType, *, zoneless: bool = False) -> ArrayConverter | None:
-    """Return how values of a primitive type are read as another, or None where that could change them.
+    """Return how to convert a primitive type to another, or None where that could change values.
 
     The conversion itself raises `pa.ArrowInvalid` for single values that don't fit, such as nanoseconds that are no
-    whole microseconds. `zoneless` says of a timestamp that its file can't tell whether it is adjusted to UTC: INT96,
+    whole microseconds. `zoneless` marks a timestamp whose file doesn't say whether it is adjusted to UTC: INT96,
     and the older annotation TIMESTAMP_MICROS.
 
     >>> promotion(pa.int32(), pa.int64())(pa.array([1], pa.int32())).type
@@ -48,7 +48,7 @@ def promotion(have: pa.DataType, want: pa.DataType, *, zoneless: bool = False) -
 
 
 def _through_storage(have: pa.DataType, want: pa.DataType, zoneless: bool) -> ArrayConverter | None:
-    """Convert between extension types (UUID, JSON) by what they are stored as."""
+    """Convert between extension types (UUID, JSON) through their storage types."""
     stored = have.storage_type if isinstance(have, pa.BaseExtensionType) else have
     wanted = want.storage_type if isinstance(want, pa.BaseExtensionType) else want
     inner = promotion(stored, wanted, zoneless=zoneless)
@@ -63,7 +63,7 @@ def _through_storage(have: pa.DataType, want: pa.DataType, zoneless: bool) -> Ar
 
 
 def _between_timestamps(have: pa.TimestampType, want: pa.TimestampType, zoneless: bool) -> ArrayConverter | None:
-    """Change the unit where that is exact; zones are labels of the same instants, but having none is another type."""
+    """Convert the unit where that is exact; all zones name the same instants, but a type without a zone is another."""
     if (have.tz is None) != (want.tz is None) and not zoneless:
         return None
     return lambda array: array.cast(pa.timestamp(want.unit, have.tz)).view(want)

@@ -1,4 +1,4 @@
-"""Rows of a table's data files, as they are: deleted rows gone, in the table's schema, with their positions."""
+"""Read the live rows of a table's data files in the table's schema, with their positions."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ from zonal.worker.read.projection import ArrowFileSchema, Projection, filling, p
 from zonal.worker.splits import Share, row_groups_of
 
 _FOOTERS = 4
-"""Footers that are kept: a task asks several times for a file, but not for many in turn."""
+"""Footers that are cached: a task opens one file several times, but not many in turn."""
 _PROJECTIONS = 16
 
 
@@ -34,7 +34,7 @@ class LiveRows:
     """The live rows of a row group."""
 
     data: pa.Table
-    """In the reading schema, or those of its columns that were asked for."""
+    """In the reading schema, or the requested columns of it."""
     positions: Int64Array
     """Position of each live row in its file."""
     read: int
@@ -42,7 +42,7 @@ class LiveRows:
 
 
 class Reader:
-    """Reads data files; one for each task of a worker, as it keeps footers and deletes for the next call."""
+    """Reads data files; one reader per worker task, as it caches footers and deletes."""
 
     def __init__(self, reading: Reading, storage: Storage) -> None:
         self._reading = reading
@@ -65,7 +65,7 @@ class Reader:
     def rows(
         self, source: Source, row_groups: Sequence[int] | None = None, columns: Sequence[str] | None = None
     ) -> Iterator[LiveRows]:
-        """Yield the live rows of each row group, in order; all of them, or the ones asked for.
+        """Yield the live rows of each row group, in order: of all row groups, or of those in `row_groups`.
 
         With `columns` only these top-level columns are read, and those that deletes need. One row group is in memory
         at a time. The file is closed with the iterator.
@@ -85,10 +85,10 @@ class Reader:
                 yield self._finished(source, self._raw(source, file, number, needed, live), names, live, starts[number])
 
     def _finished(self, source: Source, data: pa.Table, names: Sequence[str], live: BoolArray, start: int) -> LiveRows:
-        """Leave out deleted rows and columns that only deletes needed; fill in what the metadata tells of rows."""
+        """Drop deleted rows and columns that only deletes needed; fill in row ids and versions from the metadata."""
         if source.equality_deletes and data.num_rows:
-            gone = self._equality.deleted(source, data)
-            live = live if gone is None else live & ~gone
+            deleted = self._equality.deleted(source, data)
+            live = live if deleted is None else live & ~deleted
         kept = data.select(names)
         if data.num_rows and not live.all():
             kept = _live_rows(kept, live)
@@ -98,7 +98,7 @@ class Reader:
         return LiveRows(pa.Table.from_arrays(tracked, schema=schema), positions, len(live))
 
     def _raw(self, source: Source, file: DataFile, number: int, names: Sequence[str], live: BoolArray) -> pa.Table:
-        """Return these columns of all rows of a row group, deleted ones too; no rows where none is live."""
+        """Return these columns of all rows of a row group, deleted ones included; no rows where none is live."""
         if not live.any():
             return empty(self._wanted(names))
         rows = file.group_rows[number]
@@ -122,7 +122,7 @@ class Reader:
         return projection
 
     def _wanted(self, names: Sequence[str]) -> pa.Schema:
-        """Return the schema of columns as they come from files, where those that track rows may be missing."""
+        """Return the schema of columns as read from files, in which row ids and versions may be null."""
         tracking = (self._reading.row_id, self._reading.row_version)
         fields = [self._reading.schema.field(name) for name in names]
         return pa.schema([field.with_nullable(True) if field.name in tracking else field for field in fields])
@@ -130,7 +130,7 @@ class Reader:
     def _tracked(
         self, source: Source, column: pa.ChunkedArray, field: pa.Field, positions: Int64Array
     ) -> pa.ChunkedArray:
-        """Fill in ids and versions of rows for which the file has none."""
+        """Fill in row ids and versions where the file has none."""
         if not column.null_count or field.name not in (self._reading.row_id, self._reading.row_version):
             return column
         filled: pa.Array | None = None
@@ -166,5 +166,5 @@ def _live_rows(data: pa.Table, live: BoolArray) -> pa.Table:
         return data
     try:
         return data.filter(pa.array(live))
-    except pa.ArrowNotImplementedError:  # of views, for one
+    except pa.ArrowNotImplementedError:  # for string views, for example
         return take_rows(data, np.flatnonzero(live))

@@ -1,7 +1,7 @@
-"""64-bit roaring bitmaps in their portable serialization, as sorted positions.
+"""Decode 64-bit roaring bitmaps in their portable serialization to sorted positions.
 
 The layout is that of the Roaring format specification, "Extension for 64-bit implementations"; Delta ("Deletion Vector
-Format") and Iceberg (Puffin, "deletion-vector-v1") both use it. The bytes are hostile: every length is checked before
+Format") and Iceberg (Puffin, "deletion-vector-v1") both use it. The bytes are untrusted: every length is checked before
 it is used, and nothing is expanded before the number of positions is known to be the expected one.
 """
 
@@ -14,11 +14,11 @@ from zonal.worker.problem import FileError
 
 _WITH_RUNS, _WITHOUT_RUNS = 12347, 12346
 _OFFSETS_FROM = 4
-"""A bitmap with run containers has offsets if it has at least so many containers; one without them always does."""
+"""A bitmap with run containers has offsets from this many containers on; one without run containers always has."""
 _LARGEST_ARRAY = 4096
 _BITMAP_BYTES = 8192
 _LARGEST_KEY = 2**31 - 1
-"""Java's implementation takes the key as a signed number; with it every position fits 63 bits."""
+"""Java's implementation reads the key as a signed number; up to this key every position fits 63 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +32,15 @@ class _Container:
 
 
 def positions(data: bytes, *, count: int) -> Int64Array:
-    """Return the positions of a bitmap, ascending; a `FileError` if it is damaged or hasn't `count` of them.
+    """Return the positions of a bitmap, ascending; raise a `FileError` if it is damaged or hasn't `count` of them.
 
     >>> positions(bytes(8), count=0)
     array([], dtype=int64)
     """
     containers = _containers(data)
-    found = sum(container.count for container in containers)
-    if found != count:
-        raise FileError(f"the bitmap has {found:,} positions instead of {count:,}")
+    total = sum(container.count for container in containers)
+    if total != count:
+        raise FileError(f"the bitmap has {total:,} positions instead of {count:,}")
     decoded = [container.base + _decoded(container) for container in containers]
     if not decoded:
         return np.empty(0, np.int64)
@@ -51,7 +51,7 @@ def positions(data: bytes, *, count: int) -> Int64Array:
 
 
 class _Bytes:
-    """Bytes that are read from the front."""
+    """A cursor over bytes, which are read from front to back."""
 
     def __init__(self, data: bytes) -> None:
         self._data = memoryview(data)
@@ -125,7 +125,7 @@ def _container(source: _Bytes, base: int, count: int, run: bool) -> _Container:
 
 
 def _decoded(container: _Container) -> Int64Array:
-    """Return the lowest 16 bits of each position; their number is the container's count."""
+    """Return the lowest 16 bits of each position; raise a `FileError` if there aren't as many as the header says."""
     if container.kind == "bits":
         bits = np.unpackbits(np.frombuffer(container.data, np.uint8), bitorder="little")
         low = np.flatnonzero(bits).astype(np.int64)

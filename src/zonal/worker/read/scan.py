@@ -1,4 +1,4 @@
-"""The step that gives a table's rows to a user's own Spark job."""
+"""Run the step that reads a table's rows for a user's own Spark job."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -18,7 +18,7 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def scan_step(reading: Reading, storage: Storage, schema: pa.Schema) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return the step from splits (one JSON text a row) to live rows with the names of `schema`."""
+    """Return the step from splits (one JSON text per row) to live rows with the names of `schema`."""
 
     def scan(batches: Batches) -> Iterator[pa.RecordBatch]:
         forget_archives()

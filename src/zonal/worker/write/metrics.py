@@ -1,7 +1,7 @@
-"""Statistics of a new file, gathered while its row groups are written.
+"""Gather the statistics of a new file while its row groups are written.
 
-Counts and sizes come from the file's own footer; bounds come from the rows, because a footer leaves out long values
-and counts no NaN, and so do nulls of leaves without statistics.
+Counts and sizes come from the file's own footer. Bounds and counts of NaN come from the rows, because a footer leaves
+out long bounds and counts no NaN; so do the counts of nulls in leaves without statistics.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,7 +16,7 @@ from zonal.worker.write.leaves import ArrowLeaf, leaves_of, not_numbers
 
 
 class LeafMetrics:
-    """What the rows seen so far tell of one leaf: bounds, which nulls and NaN have no part in, and counts."""
+    """Bounds and counts of one leaf over the rows added so far; nulls and NaN are not in the bounds."""
 
     def __init__(self, leaf: ArrowLeaf, *, counts_nulls: bool) -> None:
         self._leaf = leaf
@@ -26,7 +26,7 @@ class LeafMetrics:
         self.nans = 0
         self.counts_nulls = counts_nulls
         self.valid = 0
-        """Values that aren't null, where they are counted."""
+        """Values that aren't null; counted only with `counts_nulls`."""
 
     def add(self, rows: pa.Table) -> None:
         """Take in the rows of a row group."""
@@ -44,14 +44,14 @@ class LeafMetrics:
             self._widen(values)
 
     def _widen(self, values: pa.ChunkedArray) -> None:
-        if isinstance(values.type, pa.BaseExtensionType):  # such as a UUID, of which `min_max` knows only the bytes
+        if isinstance(values.type, pa.BaseExtensionType):  # such as UUID: `min_max` takes only the storage type
             values = pa.chunked_array([chunk.storage for chunk in values.chunks], values.type.storage_type)
         if pa.types.is_dictionary(values.type):
             values = pc.unique(values).dictionary_decode()
-        found = pc.min_max(values)
-        if found["min"].is_valid:
-            self._lows.append(found["min"])
-            self._highs.append(found["max"])
+        bounds = pc.min_max(values)
+        if bounds["min"].is_valid:
+            self._lows.append(bounds["min"])
+            self._highs.append(bounds["max"])
 
     @property
     def lower(self) -> pa.Scalar | None:
@@ -65,18 +65,18 @@ class LeafMetrics:
 
 
 def _signed_zero(bound: pa.Scalar, zero: float) -> pa.Scalar:
-    """Let a bound of zero hold for both zeros: some readers order -0.0 below 0.0."""
+    """Make a bound of zero hold for both zeros: some readers order -0.0 below 0.0."""
     if pa.types.is_floating(bound.type) and bound.as_py() == 0:
         return pa.scalar(zero, bound.type)
     return bound
 
 
 class FileMetrics:
-    """Statistics of all leaf columns of one file; `uncounted` are those that have none in its footer."""
+    """Statistics of all leaf columns of one file; the footer has no statistics of the leaves in `uncounted`."""
 
     def __init__(self, schema: pa.Schema, *, uncounted: Collection[int] = ()) -> None:
         self._leaves = [
-            # A column of nothing but nulls has no statistics either.
+            # A column of the null type has no statistics either.
             LeafMetrics(leaf, counts_nulls=number in uncounted or pa.types.is_null(leaf.kind))
             for number, leaf in enumerate(leaves_of(schema))
         ]
@@ -87,7 +87,7 @@ class FileMetrics:
             leaf.add(rows)
 
     def columns(self, footer: pq.FileMetaData) -> tuple[ColumnMetrics, ...]:
-        """Join them with what the finished file's footer counts."""
+        """Return the metrics of each leaf, with the counts and sizes of the finished file's footer."""
         groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
         return tuple(
             _column([group.column(number) for group in groups], footer.schema.column(number).path, leaf)
@@ -101,7 +101,7 @@ def _column(chunks: Sequence[pq.ColumnChunkMetaData], path: str, leaf: LeafMetri
         path=path,
         size=sum(chunk.total_compressed_size for chunk in chunks),
         values=values,
-        # As in a footer: an empty list is a value that isn't there, too.
+        # As in a footer: an empty list counts as a null, too.
         nulls=values - leaf.valid if leaf.counts_nulls else sum(chunk.statistics.null_count for chunk in chunks),
         nans=leaf.nans,
         lower=leaf.lower,
@@ -121,7 +121,7 @@ def refuse_hidden_nans(path: str, footer: pq.FileMetaData, columns: Sequence[Col
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
-    """Tell whether `min_max` knows the type."""
+    """Tell whether `min_max` takes the type."""
     try:
         pc.min_max(pa.nulls(0, kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind))
     except pa.ArrowNotImplementedError:

@@ -1,4 +1,4 @@
-"""Parquet files that every engine reads and skips by: row groups cut at cells, page index, statistics, field ids."""
+"""Write sorted rows as Parquet files with row groups cut at cells, statistics, a page index and field ids."""
 
 import uuid
 from collections.abc import Iterator, Sequence
@@ -28,10 +28,10 @@ from zonal.worker.write.leaves import Odd
 from zonal.worker.write.metrics import FileMetrics, refuse_hidden_nans
 
 ROLL_AT, SMALLEST = 1.4, 0.6
-"""A file ends early at this share of the target, if the rest makes a file of the smaller share."""
+"""A file is closed above the first share of the target size, if the rows left make a file above the second."""
 WRITES_BLOOM_FILTERS = int(pa.__version__.partition(".")[0]) >= 26
 DICTIONARY_ROWS = 8192
-"""Rows that tell whether a column has few enough values for a dictionary."""
+"""A column's first rows, of which the distinct values are counted to decide whether it gets a dictionary."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ def sort_piece(words: Sequence[UInt64Array], data: pa.Table, layout: Layout) -> 
 
 
 def trial_size(groups: RowGroups, writing: Writing, layout: Layout) -> int:
-    """Return how many bytes these rows take in a file; nothing is stored."""
+    """Return how many bytes a file of these rows has; write it to memory only."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, writing.schema, **_options(writing, layout, groups.data)) as writer:
         for group in groups:
@@ -66,7 +66,7 @@ def trial_size(groups: RowGroups, writing: Writing, layout: Layout) -> int:
 class FileWriter:
     """Writes one planned file: its pieces in order, into one Parquet file, or more where it grows too large.
 
-    `odd` tells the leaves that hold a NaN, which go without statistics, or a negative zero, which have no dictionary.
+    Of the leaves in `odd`, those with a NaN get no statistics, and those with a negative zero no dictionary.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class FileWriter:
             self._file = None
 
     def abandon(self) -> None:
-        """Let go of the file that is open; what is written of it belongs to no table."""
+        """Give up the file that is open; what is written of it belongs to no table."""
         if self._file is not None:
             self._file.abandon()
             self._file = None
@@ -108,7 +108,7 @@ class _OpenFile:
         self._schema, self._partition = _with_dictionaries(writing.schema, first.schema), partition
         inside = writing.subfolders[partition] if writing.subfolders else ""
         folder = f"{writing.folder}/{inside}".rstrip("/")
-        # A name of its own for every attempt: one that Spark repeats never meets what the first has left.
+        # A new name for every attempt: an attempt that Spark repeats never meets the files of an earlier one.
         self._path = f"{folder}/{uuid.uuid4().hex}.parquet"
         filesystem, inner = writing.storage.locate(self._path)
         self._metrics = FileMetrics(writing.schema, uncounted=odd.nans)
@@ -138,7 +138,7 @@ class _OpenFile:
         self._checksum = (self._checksum + row_checksum(rows, self._partition)) % MODULUS
 
     def close(self) -> Written:
-        """Finish the file, and put it on the disk: the commit that names it will be there, too."""
+        """Finish the file and flush it to disk, before a commit names it."""
         with naming(self._path, doing="write"):
             self._writer.close()
             size = self.size
@@ -151,12 +151,12 @@ class _OpenFile:
 
     def abandon(self) -> None:
         for closed in (self._writer, self._sink):
-            with suppress(Exception):  # closing writes, too, and must not hide why the file is given up
+            with suppress(Exception):  # closing writes, too; its error must not hide why the file is given up
                 closed.close()
 
 
 def renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Give columns the names, ids and nullability of the file's schema; nested ones are cast for theirs."""
+    """Give columns the names, ids and nullability of the file's schema; nested columns are cast to its types."""
     columns = [
         column if column.type.equals(field.type, check_metadata=True) else column.cast(field.type)
         for column, field in zip(rows.columns, schema, strict=True)
@@ -165,7 +165,7 @@ def renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _with_dictionaries(schema: pa.Schema, rows: pa.Schema) -> pa.Schema:
-    """Let columns that come as dictionaries stay so: pyarrow stores them as what they are dictionaries of."""
+    """Return the schema with dictionary types where the rows have them; pyarrow stores such columns as plain values."""
     fields = [
         field.with_type(given.type) if pa.types.is_dictionary(given.type) else field
         for field, given in zip(schema, rows, strict=True)
@@ -175,13 +175,13 @@ def _with_dictionaries(schema: pa.Schema, rows: pa.Schema) -> pa.Schema:
 
 def _options(writing: Writing, layout: Layout, first: pa.Table, odd: Odd = Odd()) -> dict[str, Any]:  # noqa: B008 - frozen
     paths = _leaf_paths(writing.schema)
-    silent, spelled = ({paths[number].path for number in leaves} for leaves in (odd.nans, odd.zeros))
+    with_nan, with_zero = ({paths[number].path for number in leaves} for leaves in (odd.nans, odd.zeros))
     options: dict[str, Any] = {
-        "write_statistics": [leaf.path for leaf in paths if leaf.path not in silent] if silent else True,
+        "write_statistics": [leaf.path for leaf in paths if leaf.path not in with_nan] if with_nan else True,
         "compression": writing.compression or "zstd",
         "compression_level": writing.compression_level,
         "use_dictionary": [
-            leaf.path for leaf in paths if leaf.path not in spelled and _pays(first.column(leaf.column))
+            leaf.path for leaf in paths if leaf.path not in with_zero and _pays(first.column(leaf.column))
         ],
         "store_schema": False,
         "store_decimal_as_integer": True,
@@ -199,7 +199,7 @@ def _options(writing: Writing, layout: Layout, first: pa.Table, odd: Odd = Odd()
 
 
 def _dotted(schema: pa.Schema, read: pa.Schema, name: str) -> str:
-    """Return the path in the file of a column that has this name where it was read."""
+    """Return the path in the file of a column that has this name in the schema it was read with."""
     position, *rest = find(read, name)
     field = schema.field(position)
     names = [field.name]
@@ -211,33 +211,33 @@ def _dotted(schema: pa.Schema, read: pa.Schema, name: str) -> str:
 
 class _LeafPath(NamedTuple):
     path: str
-    """Parquet's own."""
+    """As in the file's footer."""
     column: int
-    """Number of the column that the leaf belongs to."""
+    """Number of the top-level column that the leaf belongs to."""
 
 
 @lru_cache(maxsize=8)
 def _leaf_paths(schema: pa.Schema) -> tuple[_LeafPath, ...]:
-    """Return Parquet's path of every leaf in order."""
-    found: list[pq.FileMetaData] = []
+    """Return the path that Parquet gives each leaf, in order."""
+    footers: list[pq.FileMetaData] = []
     paths: list[_LeafPath] = []
     for number, field in enumerate(schema):
-        found.clear()
-        pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field]), metadata_collector=found).close()
-        footer = found[0].schema
-        paths += (_LeafPath(footer.column(leaf).path, number) for leaf in range(len(footer)))
+        footers.clear()
+        pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field]), metadata_collector=footers).close()
+        leaves = footers[0].schema
+        paths += (_LeafPath(leaves.column(leaf).path, number) for leaf in range(len(leaves)))
     return tuple(paths)
 
 
 def _pays(column: pa.ChunkedArray) -> bool:
-    """Tell whether a dictionary saves anything: not where most of the neighbors differ."""
-    some = column.slice(0, DICTIONARY_ROWS)
-    if isinstance(some.type, pa.BaseExtensionType):
-        some = some.cast(some.type.storage_type)
-    if not len(some):
+    """Tell whether a dictionary saves space: at most half of the column's first values are distinct."""
+    values = column.slice(0, DICTIONARY_ROWS)
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = values.cast(values.type.storage_type)
+    if not len(values):
         return True
     try:
-        distinct: int = pc.count_distinct(some).as_py()
+        distinct: int = pc.count_distinct(values).as_py()
     except pa.ArrowNotImplementedError:  # nested types, dictionaries, views
         return True
-    return distinct <= len(some) // 2
+    return distinct <= len(values) // 2
