@@ -1,1 +1,1 @@
-"""Parquet's own metadata: footers, page indexes and Bloom filters."""
+"""Readers of Parquet's own metadata: footers, page indexes and Bloom filters."""

@@ -1,6 +1,6 @@
-"""Parquet's split-block Bloom filters: is a value certainly not in a row group?
+"""Look values up in Parquet's split-block Bloom filters, which tell that a row group certainly lacks a value.
 
-The filter is a row of blocks of 256 bits. A value's hash chooses one block and a bit in each of its eight words; the
+The filter is an array of blocks of 256 bits. A value's hash chooses one block and a bit in each of its eight words; the
 value can be there only if all eight are set. See BloomFilter.md in apache/parquet-format.
 """
 
@@ -20,7 +20,7 @@ from zonal.snapshot import Physical
 from zonal.values.words import plain_type
 
 _HEADER_BYTES = 128
-"""More than any header has: a number and three empty unions take some 20 bytes."""
+"""More than any header needs: a number and three empty unions take some 20 bytes."""
 _BLOCK_BYTES = 32
 _MARK = thrift.struct({})
 _HEADER = thrift.struct({
@@ -48,7 +48,7 @@ def bloom_might_contain(
         return None
     try:
         header, begin = thrift.decode_prefix(_HEADER, read_span(file, span.offset, _HEADER_BYTES), what="Bloom filter")
-    except TableError:  # encrypted, or not what the footer says: no filter, so no reason to skip
+    except TableError:  # encrypted, or not a filter: no reason to skip
         return None
     size = header.get("bytes", 0)
     known = all(header.get(part) for part in ("algorithm", "hash", "compression"))
@@ -58,7 +58,7 @@ def bloom_might_contain(
 
 
 def _in_filter(file: pa.NativeFile, offset: int, size: int, hashed: int) -> bool:
-    """Read the one block that a hash chooses, and look at its eight bits."""
+    """Read the one block that a hash chooses, and test its eight bits."""
     block = ((hashed >> 32) * (size // _BLOCK_BYTES)) >> 32
     raw = read_span(file, offset + block * _BLOCK_BYTES, _BLOCK_BYTES)
     if len(raw) < _BLOCK_BYTES:
@@ -82,7 +82,7 @@ def plain_bytes(value: object, leaf: ParquetLeaf) -> bytes | None:
     """Encode a value as the file stores it (PLAIN, without the length of a byte string), as filters hash it.
 
     None where the column can't hold exactly this value, or where equal values have several encodings (NaN, decimals
-    of varying length): then a filter has no answer.
+    of varying length): then a filter can't be used.
     """
     kind = plain_type(leaf.kind)
     if pa.types.is_floating(kind):
@@ -123,7 +123,7 @@ def _float_bytes(value: object, leaf: ParquetLeaf) -> bytes | None:
 
 
 def _whole_number(value: object, kind: pa.DataType) -> int | None:
-    """Return a value in the unit that the column counts in; None for fractions of it."""
+    """Return a value as a whole number of the column's unit; None for fractions of it."""
     types = pa.types
     if types.is_timestamp(kind):
         return _timestamp(value, kind)

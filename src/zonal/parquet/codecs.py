@@ -1,11 +1,11 @@
-"""Codecs of Parquet files, by the names that people and table properties give them."""
+"""Resolve the names that people and table properties give to Parquet's compression codecs."""
 
 from collections.abc import Mapping
 
 from zonal.errors import ZonalError, quoted, suggestion
 
 CODECS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
-"""Those that can be written, as Arrow calls them."""
+"""Codecs that can be written, by Arrow's names."""
 _ALIASES = {"uncompressed": "none", "lz4_raw": "lz4", "lz4raw": "lz4", "lz4_hadoop": "lz4"}
 
 
@@ -21,7 +21,7 @@ def known_codec(name: str) -> str | None:
 
 
 def asked_codec(name: str | None) -> str | None:
-    """Return the codec that was asked for, or raise an error with the nearest name; None asks for none."""
+    """Return the codec of this name, or raise an error with the nearest name; None stays None."""
     if name is None:
         return None
     if (codec := known_codec(name)) is not None:
@@ -30,7 +30,7 @@ def asked_codec(name: str | None) -> str | None:
 
 
 def usual_codec(sizes: Mapping[str, int]) -> str:
-    """Return the codec of most bytes, given how many bytes of files have each; zstd where there are none.
+    """Return the codec of most bytes, given the bytes of files per codec; zstd where no codec is known.
 
     >>> usual_codec({"SNAPPY": 20, "ZSTD": 10, "LZO": 30}), usual_codec({})
     ('snappy', 'zstd')
@@ -39,4 +39,4 @@ def usual_codec(sizes: Mapping[str, int]) -> str:
     for name, size in sizes.items():
         if (codec := known_codec(name)) is not None:
             known[codec] += size
-    return max(known, key=lambda codec: known[codec])  # the first of them all where nothing is known
+    return max(known, key=lambda codec: known[codec])  # the first codec where nothing is known

@@ -1,45 +1,30 @@
-"""A Parquet file's footer: its columns, its row groups and what their statistics say.
+"""Read a Parquet file's footer: its columns, its row groups and their statistics.
 
 Nothing here trusts the file: a footer that contradicts itself or the file's size is a `TableError`, and statistics that
 are known to be wrong, or whose order is not defined, are left out. Names of fields are those of parquet.thrift in
 apache/parquet-format.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from zonal.errors import TableError, quoted
 from zonal.parquet import statistics as decode
 from zonal.parquet import thrift
-from zonal.parquet.statistics import NOTHING, PHYSICAL, Annotation, ParquetLeaf, Range, Statistics
+from zonal.parquet.schema import ParquetSchema, parse_schema
+from zonal.parquet.statistics import NOTHING, PHYSICAL, ParquetLeaf, Range, Statistics
 from zonal.parquet.thrift import binary, boolean, integer, list_of, struct, text
 from zonal.snapshot import UNKNOWN, Bounds, Physical
 
 TAIL = 64 * 1024
-"""Bytes read from the end of a file; the footers of most files fit, so that one read is enough."""
-
-Key = TypeVar("Key", int, str)
+"""Bytes read from the end of a file; most footers fit, so that one read is enough."""
 
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _MARK = struct({})
 _KEY_VALUE = struct({1: ("key", text), 2: ("value", text)})
-_UNIT = struct({1: ("ms", _MARK), 2: ("us", _MARK), 3: ("ns", _MARK)})
-_TIME = struct({1: ("utc", boolean), 2: ("unit", _UNIT)})
-_LOGICAL = struct({
-    1: ("STRING", _MARK), 2: ("MAP", _MARK), 3: ("LIST", _MARK), 4: ("ENUM", _MARK),
-    5: ("DECIMAL", struct({1: ("scale", integer), 2: ("precision", integer)})), 6: ("DATE", _MARK), 7: ("TIME", _TIME),
-    8: ("TIMESTAMP", _TIME), 10: ("INTEGER", struct({1: ("bits", integer), 2: ("signed", boolean)})),
-    11: ("UNKNOWN", _MARK), 12: ("JSON", _MARK), 13: ("BSON", _MARK), 14: ("UUID", _MARK), 15: ("FLOAT16", _MARK),
-})  # fmt: skip
-_ELEMENT = struct({
-    1: ("type", integer), 2: ("type_length", integer), 3: ("repetition_type", integer), 4: ("name", text),
-    5: ("num_children", integer), 6: ("converted_type", integer), 7: ("scale", integer), 8: ("precision", integer),
-    9: ("field_id", integer), 10: ("logicalType", _LOGICAL),
-})  # fmt: skip
 _STATISTICS = struct({
     1: ("max", binary), 2: ("min", binary), 3: ("null_count", integer), 5: ("max_value", binary),
     6: ("min_value", binary), 7: ("max_exact", boolean), 8: ("min_exact", boolean), 9: ("nan_count", integer),
@@ -64,7 +49,7 @@ _FILE = struct({
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """Where a structure lies in the file; a length of 0 is not known."""
+    """Where a structure lies in the file; a length of 0 means unknown."""
 
     offset: int
     length: int
@@ -72,14 +57,14 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The part of one column that lies in one row group."""
+    """A column chunk: the part of one column in one row group."""
 
     statistics: Statistics = NOTHING
     min_exact: bool | None = None
     """Whether the minimum is a value of the column; None where the file doesn't say."""
     max_exact: bool | None = None
     offset: int = UNKNOWN
-    """Where the first page begins, that of the dictionary where there is one."""
+    """Where the first page begins; the dictionary page, where there is one, is the first."""
     compressed_size: int = 0
     num_values: int = 0
     bloom_filter: ByteRange | None = None
@@ -97,20 +82,8 @@ class RowGroup:
 
 
 @dataclass(frozen=True, eq=False)
-class ParquetSchema:
-    """The columns of a file."""
-
-    arrow: pa.Schema
-    """All of them, nested ones included, as Arrow types."""
-    leaves: tuple[ParquetLeaf, ...]
-    by_path: Mapping[str, ParquetLeaf | None]
-    """Leaves that are not below lists and maps; None where two have the same dotted path."""
-    by_id: Mapping[int, ParquetLeaf | None]
-
-
-@dataclass(frozen=True, eq=False)
 class Footer:
-    """What a file says of itself."""
+    """The metadata of a file, from its footer."""
 
     size: int
     """Bytes of the whole file."""
@@ -129,8 +102,8 @@ class Footer:
     def find(self, physical: Physical) -> ParquetLeaf | None:
         """Return the column by its field id where one is given, else by its exact path.
 
-        None where there is no such column, where two have that name, or where it lies below a list or a map. A file
-        without ids in a table that has them was written under names that columns may have changed since.
+        None where there is no such column, where two have that name, or where it lies below a list or a map. Where an
+        id is given, the path is no substitute: columns may have been renamed since a file without ids was written.
         """
         if physical.field_id is not None:
             return self.schema.by_id.get(physical.field_id)
@@ -140,14 +113,14 @@ class Footer:
 def read_footer(file: pa.NativeFile, size: int | None = None) -> Footer:
     """Read and check a file's footer, in one read where it has less than 64 KiB.
 
-    Whatever the file holds, the answer is a footer or a `TableError`.
+    Any bytes give either a footer or a `TableError`.
     """
     size = file.size() if size is None else size
     return parse_footer(read_footer_bytes(file, size), size)
 
 
 def read_footer_bytes(file: pa.NativeFile, size: int) -> bytes:
-    """Read a footer without decoding it: threads can wait for many files, while one decodes."""
+    """Read a footer without decoding it, so that threads can read many files while one thread decodes."""
     tail = read_span(file, max(size - TAIL, 0), min(size, TAIL))
     if len(tail) < 12 or tail[-4:] not in (_MAGIC, _ENCRYPTED):
         raise TableError(f"It is no Parquet file: {size:,} bytes that don't end with PAR1.")
@@ -162,7 +135,7 @@ def read_footer_bytes(file: pa.NativeFile, size: int) -> bytes:
 
 
 def read_span(file: pa.NativeFile, offset: int, length: int) -> bytes:
-    """Read bytes of a file, fewer at its end; a `TableError` where that fails."""
+    """Read bytes of a file, fewer at its end; raise a `TableError` where that fails."""
     try:
         return bytes(file.read_at(length, offset))
     except (OSError, pa.ArrowException) as error:
@@ -174,29 +147,29 @@ def row_group_bounds(footer: Footer, physical: Physical, kind: pa.DataType) -> B
 
     A column that the file doesn't have, or whose type can't be converted soundly, has null bounds.
     """
-    leaf, units, found = row_group_ranges(footer, physical, kind)
-    return decode.bounds(leaf, kind, found, units)
+    leaf, units, ranges = row_group_ranges(footer, physical, kind)
+    return decode.bounds(leaf, kind, ranges, units)
 
 
 def row_group_ranges(
     footer: Footer, physical: Physical, kind: pa.DataType
 ) -> tuple[ParquetLeaf | None, list[Statistics], list[Range]]:
-    """Return the same as values: the column, what the row groups count, and their ranges."""
+    """Return one column's leaf, its statistics in every row group, and their decoded ranges."""
     leaf = footer.find(physical)
     if leaf is None:
         units = [NOTHING for _ in footer.row_groups]
     else:
         units = [group.chunks[leaf.index].statistics for group in footer.row_groups]
-    found = decode.ranges(leaf, kind, units)
-    return leaf, units, decode.without_julian(found, kind) if footer.has_julian_dates else found
+    ranges = decode.ranges(leaf, kind, units)
+    return leaf, units, decode.without_julian(ranges, kind) if footer.has_julian_dates else ranges
 
 
 def parse_footer(data: bytes, size: int) -> Footer:
-    """Decode and check what `read_footer_bytes` read."""
+    """Decode and check the bytes of a footer, from `read_footer_bytes`."""
     stored = thrift.decode(_FILE, data, what="footer")
     try:
         orders = tuple(next(iter(order), "") for order in stored.get("column_orders", ()))
-        schema = _schema(stored["schema"], orders)
+        schema = parse_schema(stored["schema"], orders)
         created_by = stored.get("created_by", "")
         trust = [decode.trusted(leaf, created_by) for leaf in schema.leaves]
         groups = tuple(_row_group(group, schema.leaves, trust) for group in stored["row_groups"])
@@ -220,7 +193,7 @@ def _row_group(stored: Mapping[str, Any], leaves: Sequence[ParquetLeaf], trust: 
 
 def _chunk(stored: Mapping[str, Any], leaf: ParquetLeaf, rows: int, trust: bool) -> Chunk:
     column = stored.get("meta_data")
-    if column is None:  # it is encrypted with a key of its own
+    if column is None:  # the column is encrypted with its own key
         return Chunk()
     if not 0 <= column["type"] < len(PHYSICAL) or PHYSICAL[column["type"]] != leaf.physical:
         raise TableError(f"Corrupt footer: a row group has column {quoted(leaf.path)} in another type than the schema.")
@@ -246,7 +219,7 @@ def _span(stored: Mapping[str, Any], name: str) -> ByteRange | None:
 
 
 def _statistics(stored: Mapping[str, Any], leaf: ParquetLeaf, rows: int, trust: bool) -> Statistics:
-    """Choose the bounds whose order is known, and counts that can be true."""
+    """Choose the bounds whose order is known, and counts that are possible."""
     lower = upper = None
     if leaf.ordered and ("min_value" in stored or "max_value" in stored):
         lower, upper = stored.get("min_value"), stored.get("max_value")
@@ -263,147 +236,6 @@ def _statistics(stored: Mapping[str, Any], leaf: ParquetLeaf, rows: int, trust: 
 
 
 def _was_signed(leaf: ParquetLeaf) -> bool:
-    """The deprecated `min` and `max` compare with a sign, which is right for numbers that have one."""
+    """Tell whether the deprecated `min` and `max`, which compare signed, are right for this column."""
     numbers = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
     return leaf.physical in numbers and not pa.types.is_unsigned_integer(leaf.kind)
-
-
-@lru_cache(maxsize=64)
-def _schema(raw: bytes, orders: tuple[str, ...]) -> ParquetSchema:
-    """Parse a schema, once for all the files of a table that share it."""
-    root = _tree(thrift.decode(list_of(_ELEMENT), raw, what="footer", wire=thrift.LIST))
-    walk = _Walk(orders, path_budget=2**20 + 64 * len(raw))
-    fields = [_wrapped(*_field(child, _Above(), walk)) for child in root.children]
-    return ParquetSchema(
-        pa.schema(fields),
-        tuple(walk.leaves),
-        _unique((leaf.path, leaf) for leaf in walk.leaves),
-        _unique((leaf.field_id, leaf) for leaf in walk.leaves if leaf.field_id is not None),
-    )
-
-
-def _unique(pairs: Iterable[tuple[Key, ParquetLeaf]]) -> dict[Key, ParquetLeaf | None]:
-    found: dict[Key, ParquetLeaf | None] = {}
-    for key, leaf in pairs:
-        found[key] = None if leaf.repeated or key in found else leaf
-    return found
-
-
-@dataclass(frozen=True)
-class _Node:
-    element: Mapping[str, Any]
-    children: list["_Node"] = field(default_factory=list)
-
-
-def _tree(elements: Sequence[Mapping[str, Any]]) -> _Node:
-    """Nest the elements, which are listed depth first with the number of children of each."""
-    top = _Node({})
-    waiting = [(top, 1)]
-    for element in elements:
-        while waiting and waiting[-1][1] == 0:
-            waiting.pop()
-        count = element.get("num_children", 0)
-        if not waiting or len(waiting) > thrift.MAX_DEPTH or count < 0 or (count and "type" in element):
-            raise TableError("Corrupt footer: its schema is no tree, or a deeper one than any real table has.")
-        parent, left = waiting.pop()
-        node = _Node(element)
-        parent.children.append(node)
-        waiting += [(parent, left - 1), (node, count)]
-    if any(left for _, left in waiting):
-        raise TableError("Corrupt footer: its schema ends too early.")
-    return top.children[0]
-
-
-@dataclass
-class _Walk:
-    """What a walk through the schema needs and gathers."""
-
-    orders: Sequence[str]
-    path_budget: int
-    """Characters of paths that may still be made: each repeats the names above it, which a hostile file makes long."""
-    leaves: list[ParquetLeaf] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Above:
-    """What the groups around a field say of it."""
-
-    path: str = ""
-    nullable: bool = False
-    repeated: bool = False
-
-
-_REQUIRED, _OPTIONAL = 0, 1
-
-
-def _field(node: _Node, above: _Above, walk: _Walk) -> tuple[pa.Field, bool]:
-    """Return a field and whether it is repeated; its leaves are added to the walk's."""
-    element = node.element
-    name = element["name"]
-    walk.path_budget -= len(above.path) + len(name)
-    if walk.path_budget < 0:
-        raise TableError("Corrupt footer: the names in its schema are longer than any real table's.")
-    repetition = element.get("repetition_type", _REQUIRED)
-    optional, repeated = repetition == _OPTIONAL, repetition not in (_REQUIRED, _OPTIONAL)
-    path = f"{above.path}.{name}" if above.path else name
-    here = _Above(path, above.nullable or optional, above.repeated or repeated)
-    if "type" in element:
-        leaf = _leaf(element, here, walk)
-        walk.leaves.append(leaf)
-        kind = leaf.kind
-    else:
-        kind = _group(element, [_field(child, here, walk) for child in node.children])
-    return pa.field(name, kind, optional), repeated
-
-
-def _leaf(element: Mapping[str, Any], here: _Above, walk: _Walk) -> ParquetLeaf:
-    physical, length = element["type"], element.get("type_length", 0)
-    if not 0 <= physical < len(PHYSICAL) or (PHYSICAL[physical] == "FIXED_LEN_BYTE_ARRAY" and not 0 < length < 2**31):
-        raise TableError(f"Corrupt footer: column {quoted(here.path)} has no known type.")
-    kind, ordered = decode.leaf_kind(PHYSICAL[physical], length, _annotation(element))
-    index = len(walk.leaves)
-    order = walk.orders[index] if index < len(walk.orders) else ""
-    return ParquetLeaf(
-        path=here.path,
-        index=index,
-        physical=PHYSICAL[physical],
-        kind=kind,
-        length=length,
-        field_id=element.get("field_id"),
-        nullable=here.nullable,
-        repeated=here.repeated,
-        ordered=ordered and (order == "type" or (order == "ieee754" and pa.types.is_floating(kind))),
-    )
-
-
-def _annotation(element: Mapping[str, Any]) -> Annotation | None:
-    """Return the logical type, or what the older converted type says."""
-    if "logicalType" in element:
-        # A union without a known member is a type of a later version of the format.
-        union: thrift.Struct = element["logicalType"]
-        name = next(iter(union), "")
-        details = union.get(name, {})
-        return Annotation(name, **{**details, "unit": next(iter(details.get("unit", ())), "")})
-    if "converted_type" not in element:
-        return None
-    return decode.converted(element["converted_type"], element.get("precision", 0), element.get("scale", 0))
-
-
-def _group(element: Mapping[str, Any], children: list[tuple[pa.Field, bool]]) -> pa.DataType:
-    """Return the Arrow type of a group, by the rules for lists and maps of LogicalTypes.md."""
-    annotation = _annotation(element)
-    name = annotation.name if annotation and len(children) == 1 and children[0][1] else ""
-    if name == "LIST":
-        inner = children[0][0]
-        wrapper = pa.types.is_struct(inner.type) and inner.type.num_fields == 1
-        if wrapper and inner.name not in ("array", f"{element['name']}_tuple"):
-            return pa.list_(inner.type.field(0))
-        return pa.list_(inner.with_nullable(False))
-    if name == "MAP" and pa.types.is_struct(children[0][0].type) and children[0][0].type.num_fields == 2:
-        key, value = children[0][0].type
-        return pa.map_(key.with_nullable(False), value)
-    return pa.struct([_wrapped(*child) for child in children])
-
-
-def _wrapped(found: pa.Field, repeated: bool) -> pa.Field:
-    return found if not repeated else pa.field(found.name, pa.list_(found.with_nullable(False)), nullable=False)

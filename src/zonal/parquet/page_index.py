@@ -1,6 +1,6 @@
-"""Page indexes: the bounds of every page of a column, where the writer left them.
+"""Read page indexes: the bounds of every page of a column, where the writer stored them.
 
-A chunk's ColumnIndex has the bounds and its OffsetIndex the places; see PageIndex.md in apache/parquet-format.
+A chunk's ColumnIndex has the bounds and its OffsetIndex the offsets; see PageIndex.md in apache/parquet-format.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class Pages:
 def page_bounds(
     file: pa.NativeFile, footer: Footer, row_group: int, physical: Physical, kind: pa.DataType
 ) -> Pages | None:
-    """Return the pages of a column in a row group with their bounds; None where the file has no index of them.
+    """Return the pages of a column in a row group with their bounds; None where the file has no page index.
 
     Bounds hold for every row from a page's first to the next page's first. An index that contradicts the footer is a
     `TableError`.
@@ -62,11 +62,11 @@ def page_bounds(
         units = _units(columns, _page_rows(first_rows, group.rows), leaf, footer.created_by)
     except KeyError as missing:
         raise TableError(f"Corrupt page index: {missing} is missing.") from None
-    found = decode.ranges(leaf, kind, units)
+    ranges = decode.ranges(leaf, kind, units)
     if footer.has_julian_dates:
-        found = decode.without_julian(found, kind)
+        ranges = decode.without_julian(ranges, kind)
     return Pages(
-        decode.bounds(leaf, kind, found, units),
+        decode.bounds(leaf, kind, ranges, units),
         np.array(first_rows, np.int64),
         np.array(sizes, np.int64),
     )
@@ -79,7 +79,7 @@ def _read(file: pa.NativeFile, footer: Footer, span: ByteRange) -> bytes:
 
 
 def _page_rows(first_rows: Sequence[int], rows: int) -> list[int]:
-    """Return the number of rows of each page; they begin at the first row and follow each other."""
+    """Return the number of rows of each page; check that the pages cover the row group."""
     ends = [*first_rows[1:], rows]
     counts = [end - first for first, end in zip(first_rows, ends, strict=False)]
     if (first_rows and first_rows[0] != 0) or (rows and not first_rows) or any(count < 0 for count in counts):
@@ -103,7 +103,7 @@ def _units(columns: thrift.Struct, rows: Sequence[int], leaf: ParquetLeaf, creat
 
 def _unit(lower: bytes, upper: bytes, *, rows: int, nulls: int, nans: int, empty: bool, usable: bool) -> Statistics:
     if empty:  # the lists hold empty placeholders for a page of nulls
-        # One whose count says otherwise may hold NaN, which have no bounds either.
+        # A page whose null count says otherwise may hold NaN, which have no bounds either.
         return Statistics(nulls=rows, nans=0) if nulls in (rows, UNKNOWN) else NOTHING
     nulls = nulls if 0 <= nulls <= rows else UNKNOWN
     nans = nans if 0 <= nans <= rows else UNKNOWN

@@ -1,8 +1,8 @@
-"""The bytes of Parquet's statistics as values, and as Arrow arrays of the type that a table's column has.
+"""Decode the bytes of Parquet's statistics to Arrow arrays of a table column's type.
 
-A value passes through plain Python: an int (in the smallest unit of a date, time, timestamp or decimal), a float or
-bytes. These compare as the column's type orders them, whatever file they come from. What can't be converted soundly
-becomes None: no bound.
+In between, values are plain Python: an int (in the smallest unit of a date, time, timestamp or decimal), a float or
+bytes. These compare in the order of the column's type, whatever file they come from. A value that can't be converted
+soundly becomes None: no bound.
 """
 
 import math
@@ -20,7 +20,7 @@ from zonal.values.words import plain_type
 
 Scalar: TypeAlias = int | float | bytes
 StatisticConverter: TypeAlias = Callable[[Scalar, bool], Scalar | None]
-"""Turns a value of a file into one of the table; True rounds up, False rounds down."""
+"""Converts a value of the file's type to the table's type; True rounds up, False rounds down."""
 
 NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 DAY = 86_400
@@ -43,13 +43,13 @@ _NAMED = {
     ("FLOAT16", "2"): pa.float16(),
     **{("UNKNOWN", physical): pa.null() for physical in PHYSICAL},
 }
-"""By the annotation and the physical type, or the length of a FIXED_LEN_BYTE_ARRAY."""
+"""Keys are the annotation and the physical type, or the length of a FIXED_LEN_BYTE_ARRAY."""
 _FORMATS = {"FLOAT": "<f", "DOUBLE": "<d"}
 
 
 @dataclass(frozen=True)
 class ParquetLeaf:
-    """A column of a Parquet file that holds values: a primitive field of the schema."""
+    """A leaf column of a Parquet file: a primitive field of its schema."""
 
     path: str
     index: int
@@ -57,20 +57,20 @@ class ParquetLeaf:
     physical: str
     """BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY or FIXED_LEN_BYTE_ARRAY."""
     kind: pa.DataType
-    """What the annotations say, as an Arrow type."""
+    """The Arrow type that the annotations describe."""
     length: int
     """Bytes of a FIXED_LEN_BYTE_ARRAY."""
     field_id: int | None
     nullable: bool
     repeated: bool
-    """Below a list or a map: a row has any number of values, and statistics of values say little of rows."""
+    """Below a list or a map, where a row has any number of values and bounds of values say little about rows."""
     ordered: bool
     """Whether `min_value` and `max_value` are in the order of `kind`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a file says of one column in one unit, a row group or a page, before it is decoded."""
+    """Undecoded statistics of one column in one unit: a row group or a page."""
 
     lower: bytes | None = None
     upper: bytes | None = None
@@ -83,7 +83,7 @@ NOTHING = Statistics()
 
 @dataclass(frozen=True)
 class Annotation:
-    """A logical type of the format; an empty name is one that this reader doesn't know."""
+    """A logical type of the format; the name is empty for a type that this reader doesn't know."""
 
     name: str
     precision: int = 0
@@ -112,33 +112,33 @@ _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_00
 _DAYS_1900 = -25_567
 
 
-def without_julian(found: Sequence[Range], kind: pa.DataType) -> list[Range]:
-    """Drop ranges of dates that begin before 1900, where a file counts them by the Julian calendar or old clocks.
+def without_julian(ranges: Sequence[Range], kind: pa.DataType) -> list[Range]:
+    """Drop ranges that begin before 1900, for files with dates in the Julian calendar or times on old clocks.
 
-    Spark moves such values when it reads the file, by up to some days, and leaves later ones alone.
+    Spark shifts such values by up to some days when it reads the file, and leaves later ones unchanged.
     """
     kind = plain_type(kind)
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
-        return list(found)
+        return list(ranges)
     first = _DAYS_1900 * (_PER_DAY[kind.unit] if pa.types.is_timestamp(kind) else 1)
     if pa.types.is_date64(kind):
         first = _DAYS_1900 * _PER_DAY["ms"]
-    return [(low, high) if isinstance(low, int) and low >= first else (None, None) for low, high in found]
+    return [(low, high) if isinstance(low, int) and low >= first else (None, None) for low, high in ranges]
 
 
-def bounds(leaf: ParquetLeaf | None, kind: pa.DataType, found: Sequence[Range], units: Sequence[Statistics]) -> Bounds:
-    """Turn ranges and counts into arrays; without a leaf nothing is known, but that only floats have NaNs."""
+def bounds(leaf: ParquetLeaf | None, kind: pa.DataType, ranges: Sequence[Range], units: Sequence[Statistics]) -> Bounds:
+    """Build arrays from ranges and counts; types other than floats have no NaN."""
     floats = pa.types.is_floating(plain_type(kind)) and (leaf is None or pa.types.is_floating(leaf.kind))
     return Bounds(
-        lower=array([lower for lower, _ in found], kind),
-        upper=array([upper for _, upper in found], kind),
+        lower=array([lower for lower, _ in ranges], kind),
+        upper=array([upper for _, upper in ranges], kind),
         nulls=np.array([unit.nulls for unit in units], np.int64),
         nans=np.array([unit.nans if floats else 0 for unit in units], np.int64),
     )
 
 
 def array(values: Sequence[Scalar | None], kind: pa.DataType) -> pa.Array:
-    """Build an array of a column's type from values in its unit; of `large_binary` for strings."""
+    """Build an array of a column's type from values in its unit; strings give `large_binary`."""
     if isinstance(kind, pa.BaseExtensionType) and not is_text(kind):
         return pa.ExtensionArray.from_storage(kind, array(values, kind.storage_type))
     kind = plain_type(kind)
@@ -159,13 +159,13 @@ def array(values: Sequence[Scalar | None], kind: pa.DataType) -> pa.Array:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell strings of every kind."""
+    """Tell whether a type is one of Arrow's string types."""
     kind = plain_type(kind)
     return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
 def converted(number: int, precision: int, scale: int) -> Annotation:
-    """Return what a ConvertedType, the deprecated enumeration, says as a logical type (LogicalTypes.md)."""
+    """Return the logical type of a ConvertedType, the deprecated enumeration (LogicalTypes.md)."""
     if 11 <= number <= 18:
         return Annotation("INTEGER", bits=8 << (number - 11) % 4, signed=number >= 15)
     names = {0: "STRING", 1: "MAP", 2: "MAP", 3: "LIST", 4: "ENUM", 6: "DATE", 19: "JSON", 20: "BSON"}
@@ -182,7 +182,7 @@ def converted(number: int, precision: int, scale: int) -> Annotation:
 def leaf_kind(physical: str, length: int, annotation: Annotation | None) -> tuple[pa.DataType, bool]:
     """Return a column's Arrow type, and whether the format defines an order for it.
 
-    An annotation that is unknown or doesn't fit the physical type leaves the bare values, without an order.
+    With an annotation that is unknown or doesn't fit the physical type, it is the physical type, without an order.
     """
     bare = pa.binary(length) if physical == "FIXED_LEN_BYTE_ARRAY" else _BARE[physical]
     if annotation is None:
@@ -235,7 +235,7 @@ def _range(
 ) -> Range:
     lower = None if unit.lower is None else read(unit.lower)
     upper = None if unit.upper is None else read(unit.upper)
-    # Writers that let a NaN into a bound compared with it, so the other bound means nothing either.
+    # A writer with a NaN in one bound has compared values with NaN, so that the other bound is wrong, too.
     if _is_nan(lower) or _is_nan(upper):
         return None, None
     if lower is not None and upper is not None and lower > upper:  # type: ignore[operator]
@@ -250,12 +250,12 @@ def _is_nan(value: Scalar | None) -> bool:
 
 
 def _zero(value: Scalar | None, zero: float) -> Scalar | None:
-    """A minimum of 0.0 doesn't exclude -0.0, nor a maximum of -0.0 the other (parquet.thrift, ColumnOrder)."""
+    """Make a bound of zero hold for 0.0 and -0.0, as parquet.thrift demands (ColumnOrder)."""
     return zero if isinstance(value, float) and value == 0 else value
 
 
 def _reader(leaf: ParquetLeaf) -> Callable[[bytes], Scalar | None] | None:
-    """Choose how the PLAIN bytes of a column become a value; None for types whose order is not defined."""
+    """Return how to decode the PLAIN bytes of a column; None for types whose order is not defined."""
     kind = plain_type(leaf.kind)
     signed = not pa.types.is_unsigned_integer(kind)
     if leaf.physical == "BOOLEAN":
@@ -268,13 +268,13 @@ def _reader(leaf: ParquetLeaf) -> Callable[[bytes], Scalar | None] | None:
         return lambda raw: layout.unpack(raw)[0] if len(raw) == layout.size else None
     if pa.types.is_decimal(kind):
         return lambda raw: int.from_bytes(raw, "big", signed=True) if raw else None
-    if leaf.physical == "INT96":  # older writers compared its bytes; the values' order is another
+    if leaf.physical == "INT96":  # older writers compared its bytes, which isn't the order of its values
         return None
     return lambda raw: raw
 
 
 def _converter(source: pa.DataType, target: pa.DataType) -> StatisticConverter | None:
-    """Choose how values of a file's type become values of the table's type; None where there is no sound way."""
+    """Return how to convert values of a file's type to the table's type; None where no conversion is sound."""
     types = pa.types
     if types.is_integer(source):
         return _from_integer(target)
@@ -314,7 +314,7 @@ def _from_bytes(source: pa.DataType, target: pa.DataType) -> StatisticConverter 
     if pa.types.is_fixed_size_binary(target):
         width = target.byte_width
         if pa.types.is_fixed_size_binary(source) and source.byte_width == width:
-            # A bound may have been cut; zeros at the end keep it on its side of every value of the full width.
+            # A bound may be truncated; padded with zeros, it stays on its side of every value of the full width.
             return lambda value, _: bytes(value).ljust(width, b"\0") if isinstance(value, bytes) else None
         return None
     to_binary = any(test(target) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view))
@@ -346,7 +346,7 @@ def _as_float(value: Scalar, up: bool) -> Scalar:
 
 
 def _fits(kind: pa.DataType) -> Callable[[Scalar], Scalar | None]:
-    """Return a check that a value can be stored in the type; one that can't be gives no bound."""
+    """Return a check that replaces values which the type can't hold by None."""
     types = pa.types
     if types.is_decimal(kind):
         least, most = 1 - 10**kind.precision, 10**kind.precision - 1
@@ -363,7 +363,7 @@ def _fits(kind: pa.DataType) -> Callable[[Scalar], Scalar | None]:
 
 
 def _decimals(values: Sequence[Scalar | None], kind: pa.DataType) -> pa.Array:
-    """Write the two's complement that Arrow stores: exact, where Python's Decimal rounds to its context."""
+    """Build decimals from the two's complement that Arrow stores: exact, as Python's Decimal would round."""
     width = kind.bit_width // 8
     present = np.array([value is not None for value in values], np.bool_)
     data = b"".join(int(value or 0).to_bytes(width, "little", signed=True) for value in values)

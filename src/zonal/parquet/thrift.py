@@ -1,8 +1,8 @@
-"""Thrift's compact protocol, as much of it as Parquet's metadata uses.
+"""Decode the part of Thrift's compact protocol that Parquet's metadata uses.
 
 A reader is a function that takes the bytes, a position and the type on the wire, and returns a value and the position
-behind it; readers of structs and lists are made of others. What a struct's reader doesn't name is skipped, so a value
-that comes back has the type that was asked for, or the bytes are corrupt.
+after it; readers of structs and lists are composed of others. Fields that a struct's reader doesn't name are skipped,
+so a returned value has the expected type, or the bytes are corrupt.
 
 Hostile bytes end in a `TableError`: every step moves forward by at least a byte, lengths are compared with what is left
 before anything is allocated, and nesting is bounded. See thrift/doc/specs/thrift-compact-protocol.md.
@@ -35,7 +35,7 @@ def decode(reader: Reader[T], data: bytes, *, what: str, wire: int = _STRUCT) ->
 
 
 def decode_prefix(reader: Reader[T], data: bytes, *, what: str, wire: int = _STRUCT) -> tuple[T, int]:
-    """Read one value, and tell how many bytes it takes."""
+    """Read one value, and return it with the number of bytes it takes."""
     try:
         return reader(data, 0, wire)
     except IndexError:
@@ -45,11 +45,11 @@ def decode_prefix(reader: Reader[T], data: bytes, *, what: str, wire: int = _STR
 
 
 class _CorruptError(Exception):
-    """What is wrong with the bytes; `decode` says of what they were."""
+    """Says what is wrong with the bytes; `decode` adds which structure they are of."""
 
 
 def struct(fields: Mapping[int, tuple[str, Reader[Any]]]) -> Reader[Struct]:
-    """Read a struct as a dict with the fields that are there, of those that are named."""
+    """Return a reader of a struct as a dict of the fields named here that it has."""
 
     def read(data: bytes, position: int, wire: int) -> tuple[Struct, int]:
         if wire != _STRUCT:
@@ -73,7 +73,7 @@ def struct(fields: Mapping[int, tuple[str, Reader[Any]]]) -> Reader[Struct]:
 
 
 def list_of(item: Reader[T]) -> Reader[list[T]]:
-    """Read a list of values of one type."""
+    """Return a reader of a list of values of one type."""
 
     def read(data: bytes, position: int, wire: int) -> tuple[list[T], int]:
         if wire not in (_LIST, _SET):
@@ -89,7 +89,7 @@ def list_of(item: Reader[T]) -> Reader[list[T]]:
 
 
 def integer(data: bytes, position: int, wire: int) -> tuple[int, int]:
-    """Read an integer of any width, as 64 bits with a sign."""
+    """Read an integer of any width, as a signed 64-bit number."""
     if _I16 <= wire <= _I64:
         return _zigzag(data, position)
     if wire != _BYTE:
@@ -99,7 +99,7 @@ def integer(data: bytes, position: int, wire: int) -> tuple[int, int]:
 
 
 def boolean(_: bytes, position: int, wire: int) -> tuple[bool, int]:
-    """Read a field that is a boolean: its value is its type."""
+    """Read a boolean field, whose type is its value."""
     if wire not in (_TRUE, _FALSE):
         raise _unexpected("a boolean", wire)
     return wire == _TRUE, position
@@ -130,7 +130,7 @@ def text(data: bytes, position: int, wire: int) -> tuple[str, int]:
 
 
 def raw_list(data: bytes, position: int, wire: int) -> tuple[bytes, int]:
-    """Read a list as the bytes that hold it, for `decode(list_of(…), …, wire=LIST)` later."""
+    """Read a list as its undecoded bytes, for `decode(list_of(…), …, wire=LIST)` later."""
     if wire != _LIST:
         raise _unexpected("a list", wire)
     end = _skip(data, position, wire, MAX_DEPTH)
@@ -169,7 +169,7 @@ def _zigzag(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _list_head(data: bytes, position: int) -> tuple[int, int, int]:
-    """Return the count, the type of the items and the position of the first; an item takes a byte at least."""
+    """Return the count, the type of the items and the position of the first; an item takes at least one byte."""
     head = data[position]
     count, position = head >> 4, position + 1
     if count == 15:
@@ -180,7 +180,7 @@ def _list_head(data: bytes, position: int) -> tuple[int, int, int]:
 
 
 def _skip(data: bytes, position: int, wire: int, depth: int) -> int:
-    """Return the position behind a field's value."""
+    """Return the position after a field's value."""
     if _I16 <= wire <= _I64:
         while data[position] > 127:
             position += 1
