@@ -1,1 +1,1 @@
-"""Delta Lake tables."""
+"""Delta Lake tables: their log, statistics, reads and commits."""

@@ -1,7 +1,7 @@
-"""What the log says of new and of removed files: `add` and `remove` actions, and statistics as JSON.
+"""Build the `add` and `remove` actions of new and of removed files, with statistics as JSON.
 
-Statistics are exact or rounded outward, never inward: decimals keep all digits, a cut maximum of a string is above all
-strings that begin like it, a maximum of a timestamp is rounded up to the millisecond ("Per-file Statistics").
+Statistics are exact or rounded outward, never inward: decimals keep all digits, a truncated maximum of a string is
+above all strings with its prefix, a maximum of a timestamp is rounded up to the millisecond ("Per-file Statistics").
 """
 
 import json
@@ -17,9 +17,8 @@ import pyarrow as pa
 from zonal.errors import TableError, quoted
 from zonal.plan.rewrite import ColumnMetrics, Written
 from zonal.tables.delta.adds import LiveFile
-from zonal.tables.delta.schema import VARIANT
+from zonal.tables.delta.schema import VARIANT, Steps
 
-Steps = tuple[str, ...]
 Bound = str | int | float | Decimal
 
 PREFIX = 32
@@ -56,7 +55,7 @@ def add_action(
 
 
 def remove_action(file: LiveFile, *, time: int) -> dict[str, Any]:
-    """Return the body of a `remove` action that repeats all that the file's `add` said."""
+    """Return the body of a `remove` action with all fields of the file's `add`."""
     body = {
         "path": file.logged,
         "deletionTimestamp": time,
@@ -76,7 +75,7 @@ def remove_action(file: LiveFile, *, time: int) -> dict[str, Any]:
 
 
 def stats_json(file: Written, schema: pa.Schema, chosen: Collection[Steps]) -> str:
-    """Return a new file's statistics: rows, and of each chosen leaf the nulls and the bounds that hold."""
+    """Return a new file's statistics: its rows, and the nulls and sound bounds of each chosen leaf."""
     places = [place for field in schema for place in _places(field.type, (field.name,))]
     if len(places) != len(file.columns):
         raise TableError(
@@ -101,7 +100,7 @@ def stats_json(file: Written, schema: pa.Schema, chosen: Collection[Steps]) -> s
 
 
 def has_bounds(stats: str | None, leaves: Iterable[Steps]) -> bool:
-    """Tell whether a file's statistics have both bounds of these leaves, or that they are null in all rows."""
+    """Tell whether a file's statistics have both bounds of each of these leaves, or say that all values are null."""
     try:
         read = json.loads(stats or "{}")
         rows = read["numRecords"]
@@ -121,7 +120,7 @@ def _get(tree: Any, steps: Steps) -> object:  # noqa: ANN401 - whatever JSON has
 
 
 def _places(kind: pa.DataType, steps: Steps) -> Iterator[Steps | None]:
-    """Yield the steps to each Parquet leaf in order; None inside of lists, maps and variants, which have no place."""
+    """Yield the steps to each Parquet leaf in order; None in lists, maps and variants, which have no statistics."""
     if pa.types.is_struct(kind) and kind != VARIANT:
         for child in kind:
             yield from _places(child.type, (*steps, child.name))
@@ -140,17 +139,17 @@ def _put(tree: dict[str, Any], steps: Steps, value: Bound | None) -> None:
 
 
 def lower_bound(metrics: ColumnMetrics) -> Bound | None:
-    """Return a value at or below all others, None where the format has none."""
+    """Return a value at or below all others; None where the format keeps none."""
     return _bound(metrics.lower, up=False)
 
 
 def upper_bound(metrics: ColumnMetrics) -> Bound | None:
-    """Return a value at or above all others, None where the format has none: NaN is above all numbers."""
+    """Return a value at or above all others; None where the format keeps none, or with NaN, which is the greatest."""
     return None if metrics.nans else _bound(metrics.upper, up=True)
 
 
 def _bound(bound: pa.Scalar | None, *, up: bool) -> Bound | None:
-    """Write a bound as JSON has it; None for types whose bounds the format doesn't keep, such as booleans."""
+    """Convert a bound to its form in JSON; None for types whose bounds the format doesn't keep, such as booleans."""
     if bound is None or not bound.is_valid:
         return None
     kind = bound.type
@@ -172,9 +171,9 @@ def _bound(bound: pa.Scalar | None, *, up: bool) -> Bound | None:
 
 
 def _cut_above(text: str) -> str:
-    """Cut a long text so that it stays above all that begin with the same characters.
+    """Truncate a long text and append the last code point, so that it is above all texts with the same prefix.
 
-    The last code point ends it, so the cut must come before a character that is below that one.
+    The first character that is cut off must be below the last code point.
     """
     end = PREFIX
     while end < len(text) and text[end] == _LAST:
@@ -183,7 +182,7 @@ def _cut_above(text: str) -> str:
 
 
 def _after_epoch(**since: int) -> datetime | None:
-    """Return a moment; None outside of the years 1 to 9999, which every reader knows."""
+    """Return a moment; None outside of the years 1 to 9999, which every reader supports."""
     try:
         return _EPOCH + timedelta(**since)
     except OverflowError:
@@ -191,7 +190,7 @@ def _after_epoch(**since: int) -> datetime | None:
 
 
 def _json(value: Any) -> str:  # noqa: ANN401 - whatever JSON has
-    """Write JSON; decimals as numbers with all their digits, which `json.dumps` can't."""
+    """Serialize to JSON, with decimals as numbers with all their digits, which `json.dumps` can't do."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(name)}:{_json(part)}" for name, part in value.items()) + "}"
     return format(value, "f") if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The files that a Delta log adds, as columns: an object a file would cost more time than reading it."""
+"""The files that a Delta log adds, as columns: building one object per file would take longer than reading the log."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ ADDS = pa.schema(
         "row_version": pa.int64(),
     }
 )
-"""`path` is a location and `logged` the same as the log has it; `tags` and the vector's `descriptor` are JSON."""
+"""`path` is a full location, `logged` the path in the log; `tags` and the deletion vector's `descriptor` are JSON."""
 
 Key = tuple[str, str | None]
 """Location and deletion vector: a file is the same only with the same vector ("Action Reconciliation")."""
@@ -39,22 +39,22 @@ Key = tuple[str, str | None]
 
 @dataclass(frozen=True, eq=False)
 class Adds:
-    """Live files from one place of the log: a checkpoint's file, or all JSON commits together."""
+    """Live files from one source: a checkpoint file, or all JSON commits together."""
 
     rows: pa.Table
-    """One row a file: `path`, partition `values`, `size`, `stats` and so on."""
+    """One row per file, with the columns of `ADDS`."""
     parsed: pa.ChunkedArray | None
     """`stats_parsed` of the same files, where some of them have no JSON statistics."""
 
 
 @dataclass(frozen=True)
 class LiveFile:
-    """One live file with all that a commit that removes it must repeat."""
+    """One live file, with all fields that a commit which removes it must repeat."""
 
     path: str
     """Full location."""
     logged: str
-    """The path as the log has it."""
+    """The path in the log."""
     size: int
     values: Mapping[str, str | None]
     """Partition values by physical name."""
@@ -66,7 +66,7 @@ class LiveFile:
 
     @property
     def key(self) -> Key:
-        """Return what tells the file from others."""
+        """Return the key that identifies the file in a version."""
         return self.path, vector_id(self.vector)
 
 
@@ -79,7 +79,7 @@ def vector_id(descriptor: Mapping[str, Any] | None) -> str | None:
 
 
 def dumped(value: Mapping[str, Any] | None) -> str | None:
-    """Write an object of an action as JSON; missing, empty and null parts are the same."""
+    """Serialize an object of an action to JSON without null parts; None if nothing is left."""
     kept = {name: part for name, part in (value or {}).items() if part is not None}
     return json.dumps(kept) if kept else None
 
@@ -97,7 +97,7 @@ def lives(rows: pa.Table) -> list[LiveFile]:
 
 
 class AddedFiles:
-    """Added files while the log's JSON actions are read."""
+    """Collects added files as columns while the log's JSON actions are read."""
 
     def __init__(self) -> None:
         self.columns: dict[str, list[Any]] = {name: [] for name in ADDS.names if name != "values"}
@@ -106,7 +106,7 @@ class AddedFiles:
         self.items: list[str | None] = []
 
     def append(self, add: Mapping[str, Any], path: str, version: int) -> int:
-        """Take an `add` action and return its row; an action without its required fields is a KeyError."""
+        """Append an `add` action and return its row; raise a KeyError if it lacks a required field."""
         deletions, tags, values = add.get("deletionVector"), add.get("tags"), add.get("partitionValues") or {}
         row = len(self.offsets) - 1
         columns = self.columns

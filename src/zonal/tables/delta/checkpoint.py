@@ -1,4 +1,4 @@
-"""The files that a Delta checkpoint lists, as a table with a row a file."""
+"""Read the files that a Delta checkpoint lists, as a table with one row per file."""
 
 from collections.abc import Callable
 from typing import Any
@@ -74,7 +74,7 @@ def _read_adds(file: pq.ParquetFile, resolve: Callable[[str], str]) -> Adds:
         "first_row_id": column("baseRowId", pa.int64()),
         "row_version": column("defaultRowCommitVersion", pa.int64()),
     }
-    # delta.checkpoint.writeStatsAsJson=false leaves only the struct; otherwise it says the same at twice the memory.
+    # Needed only with delta.checkpoint.writeStatsAsJson=false; otherwise it repeats the JSON and doubles the memory.
     struct = "stats_parsed" in fields and stats.null_count > 0
     parsed = pc.struct_field(file.read(columns=["add.stats_parsed"])["add"].filter(live), 0) if struct else None
     return Adds(pa.table(rows, schema=ADDS), parsed)

@@ -1,7 +1,7 @@
-"""Commits to a Delta log: one new version that takes files out and puts others with the same rows in.
+"""Commit a rewrite to a Delta log as one new version that replaces files by others with the same rows.
 
 Every attempt reads the log up to its newest version and checks the rewrite against it; the new version's file then
-appears whole or not at all, and only if nobody else wrote that version. So a concurrent append survives, and a
+appears whole or not at all, and only if no other writer wrote that version. So a concurrent append survives, and a
 concurrent change of a file that would be replaced is a conflict.
 """
 
@@ -48,12 +48,12 @@ _REFUSED = frozenset(
 _LINKLESS = frozenset(
     getattr(errno, name) for name in ("EMLINK", "ENOSYS", "EOPNOTSUPP", "EPERM", "EXDEV") if hasattr(errno, name)
 )
-"""Those of a file system that has no hard links."""
+"""Errors of a file system without hard links."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replacement:
-    """What a commit does to the table."""
+    """The files that a commit removes and adds, and the properties that it sets."""
 
     root: str
     base: State
@@ -61,7 +61,7 @@ class Replacement:
     removed: Sequence[LiveFile]
     added: Sequence[Written]
     values: Mapping[int, Mapping[str, str | None]]
-    """Partition values by the number of the partition."""
+    """Partition values by partition number."""
     layout: Layout
     run: str
     properties: Sequence[Property] = ()
@@ -83,8 +83,8 @@ def commit(
 ) -> int:
     """Commit and return the new version; `sending` as in `Rewritable.commit`.
 
-    `newest` reads the log up to its newest version, from an older state on where one is given. A rewrite that can't be
-    kept is a `ConflictError`; whatever happens but a `CommitUnknownError`, the table is as it was or has the commit.
+    `newest` reads the log up to its newest version, from an older state on where one is given. A rewrite that
+    doesn't fit that version is a `ConflictError`. Only a `CommitUnknownError` leaves open whether the table has it.
     """
     state: State | None = None
     for attempt in range(ATTEMPTS):
@@ -105,13 +105,13 @@ def commit(
 
 
 class _MadeAnewError(Exception):
-    """The log isn't the one that was read."""
+    """The log is another one than was read: the table was created anew."""
 
 
 def _send(mark: Mark, sending: Sending) -> None:
-    """Let a commit go out, if the log still ends with the version that it follows.
+    """Announce a commit, and check that the log still is the one that was read.
 
-    The number is all that a commit is checked by, and in a table that was made anew it means another version.
+    A commit is checked only by its version number, which means another version in a table that was created anew.
     """
     sending()
     if not mark.stands:
@@ -122,7 +122,7 @@ def _send(mark: Mark, sending: Sending) -> None:
 
 
 def still_live(replacement: Replacement, current: State) -> list[LiveFile]:
-    """Return the files to remove as the current state has them, or a `ConflictError` if the rewrite doesn't fit it."""
+    """Return the files to remove as in the current state; raise a `ConflictError` if the rewrite doesn't fit it."""
     base, name = replacement.base, quoted(replacement.root, limit=300)
     if current.version < base.version or base.mark.replaced or _id(current) != _id(base):
         raise ConflictError(f"{name} was replaced by another table while it was rewritten.")
@@ -145,7 +145,7 @@ def _id(state: State) -> object:
 
 
 def _comparable(metadata: Metadata) -> object:
-    """Return what of the metadata a rewrite depends on, parsed: texts of the same schema may differ."""
+    """Return the part of the metadata that a rewrite depends on, parsed: texts of the same schema may differ."""
     configuration = {name: value for name, value in metadata.configuration.items() if name != LAYOUT_PROPERTY}
     try:
         schema = json.loads(metadata.schema)
@@ -161,7 +161,7 @@ def _comparable(metadata: Metadata) -> object:
 
 
 def actions(replacement: Replacement, removed: Sequence[LiveFile], current: State) -> Iterator[Action]:
-    """Yield the actions of the version behind `current`; `commitInfo` comes first ("In-Commit Timestamps")."""
+    """Yield the actions of the version after `current`; `commitInfo` comes first ("In-Commit Timestamps")."""
     now = time.time_ns() // 1_000_000
     yield {"commitInfo": _info(replacement, current, now)}
     covering = _with_properties(current.metadata, replacement.layout, replacement.properties)
@@ -199,7 +199,7 @@ def _adds(replacement: Replacement, current: State, now: int) -> list[Action]:
 
 
 def _assign_row_ids(adds: Sequence[Action], files: Sequence[Written], current: State) -> Action:
-    """Give new files ids of rows that were never given before, and return the new mark ("Row Tracking")."""
+    """Give new files row ids that were never used before, and return the new high-water mark ("Row Tracking")."""
     mark = -1
     if stored := current.domains.get(_ROW_IDS):
         try:
@@ -223,16 +223,16 @@ def _with_properties(metadata: Metadata, layout: Layout, properties: Sequence[Pr
 
 
 def _have_statistics(current: State, removed: Sequence[LiveFile], covering: Metadata) -> bool:
-    """Tell whether all files that stay have statistics of the columns that readers will look for.
+    """Tell whether all files that stay have statistics of the columns whose statistics readers will use.
 
-    deltalake's reader for pyarrow takes a bound that is missing for one that no row meets, and loses the file's rows.
+    deltalake's reader for pyarrow skips a file whose bound is missing, and so loses its rows.
     """
-    gone = {file.key for file in removed}
+    removed_keys = {file.key for file in removed}
     wanted = indexed(covering) - indexed(current.metadata)
     for source in current.adds:
         names = ("path", "vector", "stats")
         for path, vector, stats in zip(*(source.rows[name].to_pylist() for name in names), strict=True):
-            if (path, vector) not in gone and not has_bounds(stats, wanted):
+            if (path, vector) not in removed_keys and not has_bounds(stats, wanted):
                 return False
     return True
 
@@ -274,13 +274,13 @@ def engine() -> str:
 
 
 def _in_commit_timestamp(state: State) -> int:
-    found = state.infos.get(state.version, {}).get("inCommitTimestamp")
-    if not isinstance(found, int):
+    timestamp = state.infos.get(state.version, {}).get("inCommitTimestamp")
+    if not isinstance(timestamp, int):
         raise TableError(
             f"The table has in-commit timestamps, but the commit of version {state.version} has none, or isn't there "
             "any more. Write to the table with Delta once, and run zonal again."
         )
-    return found
+    return timestamp
 
 
 def _metrics(replacement: Replacement) -> dict[str, str]:
@@ -299,10 +299,10 @@ def _metrics(replacement: Replacement) -> dict[str, str]:
 
 
 def put_if_absent(path: str, text: str, *, sending: Sending = unheard) -> bool:
-    """Create a file with all its content at once; False if there is one already.
+    """Create a file with all its content at once; return False if it exists already.
 
-    The content goes to a hidden file, which readers of the log ignore, and on the disk, before a hard link, which
-    fails where the name exists, gives it its name.
+    The content is written to a hidden file, which readers of the log ignore, and flushed to disk; then a hard link,
+    which fails where the name exists, gives it its name.
     """
     target = Path(path)
     hidden = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
@@ -316,7 +316,7 @@ def put_if_absent(path: str, text: str, *, sending: Sending = unheard) -> bool:
         linking = True
         return _link(hidden, target)
     except (KeyboardInterrupt, SystemExit) as interrupt:
-        # Whoever takes an interrupt for a failure would remove files that may be the table's by now.
+        # A caller that treats an interrupt as a failure would remove files that may belong to the table by now.
         if linking:
             raise _unknown(target, interrupt) from interrupt
         raise
@@ -342,7 +342,7 @@ def _link(hidden: Path, target: Path) -> bool:
         if unknown:
             raise _unknown(target, error) from None
         raise
-    with suppress(OSError):  # the version is there: an error would say that it isn't
+    with suppress(OSError):  # the version exists: an error would say that it doesn't
         flush_folder(target.parent)
     return True
 

@@ -1,4 +1,4 @@
-"""New Delta tables for `--into`: files are written first, and one commit makes the table appear."""
+"""Create Delta tables for `--into`: files are written first, then one commit makes the table appear."""
 
 import json
 import re
@@ -36,10 +36,10 @@ _RUN_FOLDER = re.compile(r"zonal-[0-9a-f]+-\d{8}-\d{6}-[0-9a-f]{8}")
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What the commit will say, fixed before any file is written."""
+    """The content of the commit, fixed before any file is written."""
 
     schema: str
-    """As the log has it."""
+    """The schema as JSON, for the log."""
     fields: Mapping[str, pa.Field]
     partitioning: tuple[str, ...]
     values: tuple[Mapping[str, str | None], ...]
@@ -54,7 +54,7 @@ class _Plan:
 
 
 class DeltaDestination:
-    """A Delta table that doesn't exist yet, by its folder."""
+    """A Delta table that doesn't exist yet, at a folder."""
 
     def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
         self._storage = Storage(location, storage_options or {})
@@ -74,9 +74,9 @@ class DeltaDestination:
         layout: Layout,
         run: str,
     ) -> Writing:
-        """Return how the table's files are written, or refuse what Delta can't hold or a folder that isn't empty.
+        """Return how the table's files are written; refuse a schema that Delta can't hold or a folder that isn't empty.
 
-        What broken runs of zonal left there harms nobody, and doesn't count.
+        Left-over files of failed runs of zonal are harmless and don't count.
         """
         log_folder(self._storage)
         self._refuse_existing()
@@ -114,7 +114,7 @@ class DeltaDestination:
             if put_if_absent(str(folder / f"{0:020d}.json"), lines, sending=sending):
                 return 0
         except (TableError, OSError) as error:
-            with suppress(OSError):  # which it is only while it is empty
+            with suppress(OSError):  # only while it is empty
                 folder.rmdir()
             if isinstance(error, TableError):
                 raise
@@ -122,7 +122,7 @@ class DeltaDestination:
         raise ConflictError(f"Another writer made a table at {quoted(self.name, limit=300)} meanwhile.")
 
     def refers_to(self, added: Sequence[Written]) -> set[str]:
-        """Return those of the written files that the table has, if it appeared; see `Destination`."""
+        """Return the written files that the table has, if it appeared; see `Destination`."""
         filesystem, folder = self._storage.locate(f"{self._storage.root}/_delta_log")
         infos = filesystem.get_file_info(pa.fs.FileSelector(folder, allow_not_found=True))
         if not any(info.is_file and not info.base_name.startswith(".") for info in infos):
@@ -174,7 +174,7 @@ class DeltaDestination:
 
 
 def _is_left_over(entry: Path) -> bool:
-    """Tell whether a run that broke left this: its own folder, or a log in which nothing was committed."""
+    """Tell whether a failed run left this: its own folder, or a log without commits."""
     if entry.name == "_delta_log" and entry.is_dir():
         return all(name.name.startswith(".") for name in entry.iterdir())
     return _RUN_FOLDER.fullmatch(entry.name) is not None and entry.is_dir()
@@ -204,7 +204,7 @@ def _info(plan: _Plan, added: Sequence[Written], now: int) -> dict[str, Any]:
 
 
 def _protocol(fields: Iterable[pa.Field]) -> dict[str, Any]:
-    """Return the least that readers and writers must know: timestamps without a zone are a table feature."""
+    """Return the lowest protocol that the types need: timestamps without a zone are a table feature."""
     if any(_has_ntz(field.type) for field in fields):
         features = ["timestampNtz"]
         return {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}

@@ -1,4 +1,4 @@
-"""A Delta table's live files as columns: what the log's `add` actions say of each, partitions, and bounds."""
+"""Build a snapshot's `Files` from a Delta log's `add` actions, with partitions and bounds."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from zonal.errors import TableError, quoted
 from zonal.snapshot import UNKNOWN, Files, LazyBounds
 from zonal.tables.delta.adds import Adds
-from zonal.tables.delta.indexed import Steps, is_indexed
+from zonal.tables.delta.indexed import is_indexed
 from zonal.tables.delta.partition_values import partition_bounds
-from zonal.tables.delta.schema import DeltaLeaf
+from zonal.tables.delta.schema import DeltaLeaf, Steps
 from zonal.tables.delta.stats import Stats, bounds, counts, several_bounds
 from zonal.tables.hive_folders import HIVE_NULL
 from zonal.values.arrays import Int64Array
@@ -22,7 +22,7 @@ from zonal.values.arrays import Int64Array
 def files_of(
     adds: Sequence[Adds], leaves: Sequence[DeltaLeaf], partitioning: Sequence[str], used: Collection[Steps]
 ) -> tuple[Files, int]:
-    """Return the files, with bounds of the leaves that are used, and how many files carry a clustering provider."""
+    """Return the files, with bounds of the leaves in `used`, and how many files have a clustering provider."""
     rows = [source.rows for source in adds]
     sources = [Stats(_array([part], "stats"), _parsed(source)) for part, source in zip(rows, adds, strict=True)]
     totals = counts(sources)
@@ -82,14 +82,14 @@ def _parsed(source: Adds) -> pa.Array | None:
 
 
 def _partition_texts(rows: Sequence[pa.Table], leaf: DeltaLeaf) -> pa.DictionaryArray:
-    """Return each file's value of a partition column, as written.
+    """Return each file's value of a partition column, as text.
 
-    An empty text is null for every type. Some readers don't take it for that among texts, so there it is kept apart:
-    rows of one never go to files of the other.
+    An empty text is null for every type. Some readers of string columns disagree, so there it stays a partition of its
+    own: its rows and those of null never go to the same file.
     """
     chunks = [chunk for part in rows for chunk in part["values"].chunks]
-    found = [pc.map_lookup(chunk, leaf.steps[-1], "last") for chunk in chunks]
-    texts = pa.concat_arrays([pa.nulls(0, pa.string()), *found])
+    values = [pc.map_lookup(chunk, leaf.steps[-1], "last") for chunk in chunks]
+    texts = pa.concat_arrays([pa.nulls(0, pa.string()), *values])
     return pc.dictionary_encode(
         texts if pa.types.is_string(leaf.type) else pc.if_else(pc.equal(texts, ""), None, texts)
     )
@@ -105,14 +105,14 @@ def _partitions(
     for name, key in zip(names, keys, strict=True):
         labels = pa.array([f"{name}={_label(text)}" for text in [*key.dictionary.to_pylist(), None]])
         columns.append(labels.take(pc.fill_null(key.indices, len(labels) - 1)))
-    found = pc.dictionary_encode(pc.binary_join_element_wise(*columns, "/"))
-    order = pc.array_sort_indices(found.dictionary).to_numpy()
+    encoded = pc.dictionary_encode(pc.binary_join_element_wise(*columns, "/"))
+    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
-    return number[found.indices.to_numpy(zero_copy_only=False)], tuple(found.dictionary.take(order).to_pylist())
+    return number[encoded.indices.to_numpy(zero_copy_only=False)], tuple(encoded.dictionary.take(order).to_pylist())
 
 
 def _label(text: str | None) -> str:
     """Write a value so that labels of different partitions differ: `/`, `=`, `%` and control characters escaped."""
     special = rf"[\x00-\x1f\x7f%/=]|^_(?={HIVE_NULL[1:]}$)"
-    return HIVE_NULL if text is None else re.sub(special, lambda found: f"%{ord(found[0]):02X}", text)
+    return HIVE_NULL if text is None else re.sub(special, lambda match: f"%{ord(match[0]):02X}", text)

@@ -1,4 +1,4 @@
-"""Partition values of Delta tables: from the log's text to typed values, and back ("Partition Value Serialization")."""
+"""Convert partition values of Delta tables from the log's text and back ("Partition Value Serialization")."""
 
 import math
 import re
@@ -21,9 +21,9 @@ def constants(file: LiveFile, fields: Sequence[pa.Field]) -> dict[str, pa.Scalar
 
 
 def partition_value(text: str | None, field: pa.Field) -> pa.Scalar:
-    """Read a value in the forms of "Partition Value Serialization"; an empty text is null for every type.
+    """Parse a partition value ("Partition Value Serialization"); an empty text is null for every type.
 
-    A timestamp without a zone is taken as UTC, as deltalake writes it and the Delta kernel reads it.
+    A timestamp without a zone is read as UTC, as deltalake writes it and the Delta kernel reads it.
     """
     kind = field.type
     if not text:
@@ -53,14 +53,14 @@ def _moment(text: str, kind: pa.TimestampType) -> pa.Scalar:
 
 
 def escaped_bytes(text: str) -> bytes | None:
-    """Read binary that is written as `\\u0001\\u00FF` or as ASCII; writers disagree on what other characters mean."""
+    """Decode binary written as `\\u0001\\u00FF` or as ASCII; None for the rest, on which writers disagree."""
     if re.fullmatch(r"(\\u00[0-9a-fA-F]{2})+", text):
         return bytes(int(code, 16) for code in text.split("\\u00")[1:])
     return text.encode() if text.isascii() else None
 
 
 def partition_text(value: pa.Scalar, column: str) -> str | None:
-    """Write a value, null as null; what has no form that every reader takes for the same value is refused.
+    """Serialize a value, null as None; refuse a value that readers would read differently.
 
     `partition_value(partition_text(value)) == value`.
     """
@@ -105,21 +105,21 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _timestamp_text(value: pa.Scalar) -> str:
-    """Write a moment with its zone, which older forms leave to the reader's setting; without a zone as such."""
+    """Serialize an instant in UTC with `Z`, as readers differ on texts without a zone; a local time as it is."""
     kind = value.type
     moment = datetime(1970, 1, 1) + timedelta(microseconds=value.cast(pa.timestamp("us", kind.tz)).value)
     return moment.isoformat(timespec="microseconds") + "Z" if kind.tz else moment.isoformat(" ", "microseconds")
 
 
 def _float_text(number: float) -> str:
-    """Write a number as Java reads it, which doesn't know `inf`."""
+    """Serialize a number in Java's form, which has no `inf`."""
     if math.isinf(number):
         return "Infinity" if number > 0 else "-Infinity"
     return "NaN" if math.isnan(number) else repr(number)
 
 
 def partition_bounds(key: pa.DictionaryArray, kind: pa.DataType, totals: Counts) -> Bounds:
-    """Give every file its partition value as both bounds; a value that can't be read is unknown, an empty one null."""
+    """Return each file's partition value as both bounds; a value that can't be parsed is unknown, an empty one null."""
     plain = key.dictionary_decode()
     key = pc.dictionary_encode(pc.if_else(pc.equal(plain, ""), None, plain))
     texts = key.dictionary.cast(pa.large_string())
@@ -134,7 +134,7 @@ def partition_bounds(key: pa.DictionaryArray, kind: pa.DataType, totals: Counts)
 
 
 def _partition_values(texts: pa.Array, kind: pa.DataType, side: int) -> pa.Array:
-    """Read values in the forms of "Partition Value Serialization"."""
+    """Parse partition values; `side` is -1 for lower and 1 for upper bounds."""
     if pa.types.is_string(kind):
         return texts.cast(pa.large_binary())
     if pa.types.is_timestamp(kind):

@@ -1,4 +1,4 @@
-"""How workers read a Delta table's files: physical columns, deletion vectors, row tracking, partition values."""
+"""Describe how workers read a Delta table's files: physical columns, row tracking and deletion vectors."""
 
 import struct
 import uuid
@@ -21,20 +21,20 @@ _MATERIALIZED = ("materializedRowIdColumnName", "materializedRowCommitVersionCol
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A table's columns in its files."""
+    """A table's columns as its files hold them."""
 
     mapping: str
     """`delta.columnMapping.mode`."""
     fields: Mapping[str, pa.Field]
-    """Top-level fields in files, by logical name, with those of partition columns."""
+    """Top-level fields in files, by logical name, partition columns included."""
     leaves: tuple[DeltaLeaf, ...]
     partitioning: tuple[str, ...]
     tracking: tuple[str, str] | None
-    """Columns in files with the ids and commit versions of rows, where they are tracked."""
+    """Columns in files with the ids and commit versions of rows, where the table tracks rows."""
 
     @classmethod
     def of(cls, metadata: Metadata) -> "Columns":
-        """Read them from the log's metadata."""
+        """Return the columns of a table with this metadata."""
         mapping = metadata.configuration.get("delta.columnMapping.mode", "none")
         return cls(
             mapping=mapping,
@@ -46,7 +46,7 @@ class Columns:
 
     @property
     def reading(self) -> Reading:
-        """All that data files hold, with the columns that track rows."""
+        """Return how to read all columns of data files, with those that track rows."""
         fields = [field for name, field in self.fields.items() if name not in self.partitioning]
         if self.tracking is None:
             return Reading(pa.schema(fields), by_id=self.mapping == "id")
@@ -55,7 +55,7 @@ class Columns:
         return Reading(pa.schema(fields), by_id=self.mapping == "id", row_id=row_id, row_version=version)
 
     def reading_of(self, names: Sequence[str]) -> Reading:
-        """Only these columns, in this order, also those that partition the table."""
+        """Return how to read only these columns, in this order, partition columns included."""
         if unknown := [name for name in names if name not in self.fields]:
             raise ColumnError(f"Unknown column {quoted(unknown[0])}. {suggestion(unknown[0], self.fields)}")
         return Reading(pa.schema([self.fields[name] for name in names]), by_id=self.mapping == "id")
@@ -67,7 +67,7 @@ class Columns:
 
     @property
     def in_files(self) -> list[str]:
-        """Top-level columns, by logical name, that the files hold."""
+        """Return the logical names of the top-level columns in files."""
         return [name for name in self.fields if name not in self.partitioning]
 
 
@@ -77,7 +77,7 @@ def is_true(configuration: Mapping[str, str], name: str) -> bool:
 
 
 def tracks_rows(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
-    """Tell whether new files need row ids: wherever the feature is supported, enabled or not ("Row Tracking")."""
+    """Tell whether new files need row ids: if the feature is supported, enabled or not ("Row Tracking")."""
     return "rowTracking" in protocol.writer_features and not is_true(configuration, "delta.rowTrackingSuspended")
 
 
@@ -97,7 +97,7 @@ def _tracking(configuration: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def deletion_vector(file: LiveFile, root: str, resolve: Callable[[str], str]) -> Vector | None:
-    """Tell where a file's deletion vector lies ("Deletion Vector Descriptor Schema")."""
+    """Return the place of a file's deletion vector ("Deletion Vector Descriptor Schema")."""
     if file.vector is None:
         return None
     try:
@@ -117,7 +117,7 @@ def _vector(descriptor: Mapping[str, Any], root: str, resolve: Callable[[str], s
             raise ValueError(f"{len(data)} bytes instead of {size}")
         return Vector(rows, inline=data[:size])
     if kind == "u":
-        # A random prefix, which may be empty, and 20 characters of UUID.
+        # A random prefix, which may be empty, and a UUID in 20 characters.
         prefix, name = text[:-20], f"deletion_vector_{uuid.UUID(bytes=z85(text[-20:]))}.bin"
         location = f"{root}/{prefix}/{name}" if prefix else f"{root}/{name}"
     elif kind == "p":

@@ -1,4 +1,4 @@
-"""A Delta table's schema: from the log's JSON to Arrow, with the physical names that statistics and files use."""
+"""Convert a Delta table's schema between the log's JSON and Arrow, with the physical names in statistics and files."""
 
 import json
 import re
@@ -15,6 +15,8 @@ from zonal.values.columns import find
 
 Json = Any
 """What `json.loads` returns."""
+Steps = tuple[str, ...]
+"""Names of fields from the root of the schema to a leaf."""
 
 _ID = "delta.columnMapping.id"
 TIMESTAMP = pa.timestamp("us", "UTC")
@@ -38,43 +40,44 @@ _TYPES: Mapping[str, pa.DataType] = {
     "void": pa.null(),
 }
 
-_Found = tuple["DeltaLeaf", tuple[int, ...]]
+_LeafAt = tuple["DeltaLeaf", tuple[int, ...]]
+"""A leaf, and the positions from the root to it."""
 
 
 @dataclass(frozen=True)
 class DeltaLeaf:
-    """A column without children, or a struct's leaf."""
+    """A column without children, or a leaf of a struct."""
 
     name: str
     """Dotted logical path."""
     type: pa.DataType
-    steps: tuple[str, ...]
-    """Physical names from the root to the leaf: statistics and files use them ("Column Mapping")."""
+    steps: Steps
+    """Physical names, which statistics and files use ("Column Mapping")."""
     field_id: int | None = None
     bounded: bool = True
-    """Whether statistics have bounds of it, in the order that predicates mean."""
+    """Whether statistics have bounds of it in the order that predicates compare by."""
     was_float: bool = False
-    """A double that type widening made of a float: statistics of old files are the text of a float."""
+    """Whether type widening made it a double from a float: statistics of old files are the text of a float."""
 
 
 def read_schema(text: str, *, mapping: str = "none") -> tuple[pa.Schema, tuple[DeltaLeaf, ...]]:
     """Read the schema JSON of the log, with `mapping` as `delta.columnMapping.mode`.
 
-    A leaf whose dotted name means another column first (see `zonal.values.columns.find`) is left out.
+    A leaf whose dotted name resolves to another column (see `zonal.values.columns.find`) is left out.
     """
     try:
-        fields, found = _read_fields(json.loads(text), mapping, "", ())
+        fields, leaves = _read_fields(json.loads(text), mapping, "", ())
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise TableError(f"The table's schema can't be read: {type(error).__name__} {error}") from None
     schema = pa.schema(fields)
-    count = Counter(leaf.name for leaf, _ in found)
-    return schema, tuple(leaf for leaf, path in found if count[leaf.name] == 1 or find(schema, leaf.name) == path)
+    count = Counter(leaf.name for leaf, _ in leaves)
+    return schema, tuple(leaf for leaf, path in leaves if count[leaf.name] == 1 or find(schema, leaf.name) == path)
 
 
 def file_fields(text: str, *, mapping: str = "none") -> dict[str, pa.Field]:
     """Return the top-level fields as data files have them, by logical name: physical names, and ids where mapped.
 
-    All are nullable: files from before a column became NOT NULL, and readers, don't mind.
+    All are nullable, as files from before a column became NOT NULL may have nulls.
     """
     try:
         return {member["name"]: _file_field(member, mapping) for member in _members(json.loads(text))}
@@ -98,7 +101,7 @@ def _with_id(number: Json) -> dict[bytes, bytes] | None:
 
 
 def _file_type(kind: Json, mapping: str, ids: Mapping[str, Any], path: str) -> pa.DataType:
-    """Return the type in files; `ids` are those of the elements, keys and values below `path`."""
+    """Return the type in files; `ids` are the field ids of the elements, keys and values below `path`."""
     if isinstance(kind, str):
         return _primitive(kind)
     if kind["type"] == "struct":
@@ -115,9 +118,9 @@ def _file_type(kind: Json, mapping: str, ids: Mapping[str, Any], path: str) -> p
     raise ValueError(f"unknown type {quoted(str(kind['type']))}")
 
 
-def _read_fields(struct: Json, mapping: str, above: str, steps: tuple[str, ...]) -> tuple[list[pa.Field], list[_Found]]:
+def _read_fields(struct: Json, mapping: str, above: str, steps: Steps) -> tuple[list[pa.Field], list[_LeafAt]]:
     fields: list[pa.Field] = []
-    leaves: list[_Found] = []
+    leaves: list[_LeafAt] = []
     for member in _members(struct):
         name, kind, metadata = member["name"], member["type"], member.get("metadata") or {}
         physical = name if mapping == "none" else metadata.get("delta.columnMapping.physicalName", name)
@@ -138,7 +141,7 @@ def _read_fields(struct: Json, mapping: str, above: str, steps: tuple[str, ...])
     return fields, leaves
 
 
-def _leaf(name: str, kind: pa.DataType, steps: tuple[str, ...], metadata: Mapping[str, Any], mapping: str) -> DeltaLeaf:
+def _leaf(name: str, kind: pa.DataType, steps: Steps, metadata: Mapping[str, Any], mapping: str) -> DeltaLeaf:
     field_id = metadata.get(_ID) if mapping == "id" else None
     # Statistics of a collated string are in the order of its bytes, predicates on it are not.
     bounded = raw_type(kind) is not None and "__COLLATIONS" not in metadata
@@ -179,7 +182,7 @@ _BOUNDED = (pa.types.is_floating, pa.types.is_decimal, pa.types.is_string, pa.ty
 
 
 def raw_type(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type that a bound is read from JSON as, None for types that have no bounds."""
+    """Return the type that a bound has in JSON; None for types that have no bounds."""
     if pa.types.is_integer(kind):
         return pa.int64()
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
@@ -209,12 +212,12 @@ _NAMES: Mapping[pa.DataType, str] = {
     pa.float16(): "float",
     pa.date64(): "date",
 }
-"""Delta's name of every type whose values it has, all of them."""
+"""Delta's name of every Arrow type all of whose values it can hold."""
 _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def delta_schema(schema: pa.Schema) -> dict[str, Json]:
-    """Return the log's schema of a new table; all columns are nullable, as NOT NULL is a feature of its own.
+    """Return the log's schema of a new table; all columns are nullable, as NOT NULL is a separate feature.
 
     A type that can't hold every value, or a name that Delta forbids, is a `TableError` with the column's name.
     """

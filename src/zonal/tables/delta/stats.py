@@ -1,7 +1,7 @@
-"""A Delta table's per-file statistics as bounds that hold for every value.
+"""Decode a Delta table's per-file statistics to bounds that hold for every value.
 
-Writers cut strings, truncate timestamps and print numbers through floats, so every bound is moved outward as far as
-the column's type allows for; what can't be read is unknown. Section names are those of Delta's PROTOCOL.md.
+Writers truncate strings and timestamps and print numbers through floats, so every bound is moved outward by as much as
+its type may have lost; what can't be read is unknown. Section names are those of Delta's PROTOCOL.md.
 """
 
 import json
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from zonal.snapshot import UNKNOWN, Bounds
-from zonal.tables.delta.schema import TIMESTAMP_NTZ, DeltaLeaf, Json, raw_type, wide_type
+from zonal.tables.delta.schema import TIMESTAMP_NTZ, DeltaLeaf, Json, Steps, raw_type, wide_type
 from zonal.values.arrays import Int64Array
 
 Numbers = Any
@@ -35,13 +35,13 @@ class Stats:
 
     @cached_property
     def texts(self) -> pa.Array:
-        """The JSON objects, with an empty one for each file that has none."""
+        """Return the JSON objects, with an empty one for each file that has none."""
         texts = pc.fill_null(self.json, "{}")
         return pc.if_else(pc.starts_with(texts, "{"), texts, "{}")
 
     @cached_property
     def lines(self) -> pa.Buffer | None:
-        """The same as lines of text; None if an object has several."""
+        """Return the JSON objects as lines of text; None if an object has several lines."""
         if pc.any(pc.match_substring_regex(self.texts, r"[\n\r]")).as_py():
             return None
         nothing, newline = (pa.scalar(end, pa.large_string()) for end in ("", "\n"))
@@ -50,11 +50,11 @@ class Stats:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """What the statistics say of whole files."""
+    """Counts of whole files in their statistics."""
 
     rows: Int64Array
     wide: np.ndarray[Any, np.dtype[np.bool_]]
-    """`tightBounds` is false: counts of nulls include deleted rows."""
+    """Whether `tightBounds` is false: then counts of nulls include deleted rows."""
 
 
 def counts(sources: Sequence[Stats]) -> Counts:
@@ -70,13 +70,13 @@ def counts(sources: Sequence[Stats]) -> Counts:
 
 
 def bounds(leaf: DeltaLeaf, sources: Sequence[Stats], totals: Counts) -> Bounds:
-    """Decode one column's statistics: `lower` <= every value <= `upper` in every file, null where that isn't sure."""
+    """Decode one column's statistics: `lower` <= every value <= `upper` in every file, or null if uncertain."""
     return several_bounds([leaf], sources, totals)[leaf.name]
 
 
 def several_bounds(leaves: Sequence[DeltaLeaf], sources: Sequence[Stats], totals: Counts) -> dict[str, Bounds]:
     """Decode several columns in one pass over the statistics' text."""
-    groups: dict[str, dict[tuple[str, ...], pa.DataType]] = {"nullCount": {leaf.steps: pa.int64() for leaf in leaves}}
+    groups: dict[str, dict[Steps, pa.DataType]] = {"nullCount": {leaf.steps: pa.int64() for leaf in leaves}}
     for leaf in leaves:
         if (raw := _raw(leaf)) is not None:
             for group in ("minValues", "maxValues"):
@@ -111,7 +111,7 @@ def _nulls(nulls: Int64Array, totals: Counts) -> Int64Array:
 
 
 def _side(leaf: DeltaLeaf, each: Sequence[tuple[Mapping[str, pa.Array], Stats]], side: int) -> pa.Array:
-    """Return the bounds below (-1) or above (1) of all sources."""
+    """Return the lower (-1) or upper (1) bounds of the files of all sources."""
     none = pa.nulls(0, pa.large_binary() if pa.types.is_string(leaf.type) else leaf.type)
     group = "minValues" if side < 0 else "maxValues"
     parts = [none]
@@ -124,11 +124,11 @@ def _side(leaf: DeltaLeaf, each: Sequence[tuple[Mapping[str, pa.Array], Stats]],
     return pa.concat_arrays(parts)
 
 
-def _nested(kinds: Mapping[tuple[str, ...], pa.DataType]) -> pa.DataType:
+def _nested(kinds: Mapping[Steps, pa.DataType]) -> pa.DataType:
     """Return the struct that holds each type at the end of its steps."""
     if () in kinds:
         return kinds[()]
-    below: dict[str, dict[tuple[str, ...], pa.DataType]] = {}
+    below: dict[str, dict[Steps, pa.DataType]] = {}
     for (first, *rest), kind in kinds.items():
         below.setdefault(first, {})[tuple(rest)] = kind
     return pa.struct({step: _nested(inner) for step, inner in below.items()})
@@ -141,7 +141,7 @@ def _walk(values: pa.Array, steps: Sequence[str]) -> pa.Array:
 
 
 def _filled(values: pa.Array, group: str, steps: Sequence[str], source: Stats) -> pa.Array:
-    """Fill what files without JSON statistics have in `stats_parsed`."""
+    """Fill in `stats_parsed` for files without JSON statistics."""
     if (parsed := source.parsed) is None:
         return values
     for step in (group, *steps):
@@ -159,13 +159,13 @@ def _numpy(arrays: Sequence[pa.Array], kind: pa.DataType, missing: object) -> Nu
 
 
 def _read_json(source: Stats, schema: pa.Schema) -> dict[str, pa.Array]:
-    """Read the fields of `schema` from one JSON object a file; what is missing or of another type is null."""
+    """Read the fields of `schema` from one JSON object per file; a value that is missing or of another type is null."""
     if not len(source.texts):
         return {field.name: pa.nulls(0, field.type) for field in schema}
     try:
         read = _read_lines(source, schema)
     except pa.ArrowInvalid:
-        # One odd value ("NaN" as a string, a broken text) stops Arrow's reader; Python's then skips only that value.
+        # One odd value ("NaN" as a string, invalid JSON) stops Arrow's reader; Python's reader skips only that value.
         read = pa.Table.from_pylist([_object(text, schema) for text in source.texts.to_pylist()], schema)
     return {field.name: pa.concat_arrays(read[field.name].chunks) for field in schema}
 
@@ -186,7 +186,7 @@ def _read_lines(source: Stats, schema: pa.Schema) -> pa.Table:
 
 
 class _Number(str):
-    """The text of a JSON number that isn't whole."""
+    """The text of a JSON number that isn't an integer."""
 
 
 _DECODER = json.JSONDecoder(parse_float=_Number, parse_constant=_Number)
@@ -218,11 +218,11 @@ def _pick(value: Json, kind: pa.DataType) -> Json:
         return None
 
 
-# --- bounds that hold ------------------------------------------------------------------------------------------------
+# --- sound bounds ----------------------------------------------------------------------------------------------------
 
 
 def cast_or_null(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast every value that can be, and make the others null."""
+    """Cast the values that can be cast, and make the others null."""
     try:
         return values.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -237,10 +237,10 @@ def _values(raw: pa.Array, kind: pa.DataType, side: int) -> pa.Array:
 
 
 def timestamps(texts: pa.Array, kind: pa.DataType, side: int) -> pa.Array:
-    """Read timestamps with or without a zone, as the log has them.
+    """Parse the log's timestamps, with or without a zone.
 
-    A point in time that is written without its zone may be meant in any zone from -12 to +14 hours, so the bound is
-    moved outward by that much ("Partition Value Serialization").
+    An instant that is written without its zone may be in any zone from -12 to +14 hours, so the bound is moved outward
+    by that much ("Partition Value Serialization").
     """
     if kind.tz is None:
         return cast_or_null(pc.replace_substring_regex(texts, r"(Z|\+00:?00)$", ""), kind)
@@ -251,7 +251,7 @@ def timestamps(texts: pa.Array, kind: pa.DataType, side: int) -> pa.Array:
 
 
 def _outward(values: pa.Array, leaf: DeltaLeaf, side: int) -> pa.Array:
-    """Move bounds outward by what writers may have lost, and give them the column's type."""
+    """Move bounds outward by as much as writers may have rounded, and give them the column's type."""
     if pa.types.is_string(leaf.type):
         return _outward_strings(values, side)
     if pa.types.is_floating(leaf.type):
@@ -260,7 +260,7 @@ def _outward(values: pa.Array, leaf: DeltaLeaf, side: int) -> pa.Array:
         bounds = (_outward_decimal(value, leaf.type, side) for value in values.to_pylist())
         return pa.array(bounds, leaf.type, size=len(values))
     if pa.types.is_timestamp(leaf.type) and side > 0:
-        # "Timestamp columns are truncated down to milliseconds": only other digits prove that this one was not.
+        # "Timestamp columns are truncated down to milliseconds": only further digits prove that this one was not.
         micros = values.cast(pa.int64())
         whole = pc.equal(pc.multiply(pc.divide(micros, 1000), 1000), micros)
         return pc.if_else(whole, pc.add(micros, 999), micros).cast(leaf.type)
@@ -268,10 +268,10 @@ def _outward(values: pa.Array, leaf: DeltaLeaf, side: int) -> pa.Array:
 
 
 def _outward_strings(values: pa.Array, side: int) -> pa.Array:
-    """Undo the cut of "String columns are cut off at a fixed prefix length", 32 characters in practice.
+    """Allow for "String columns are cut off at a fixed prefix length", 32 characters in practice.
 
-    A cut minimum is still a lower bound. Of a maximum that may have been cut, all strings with its first 32 characters
-    are below that prefix and the byte 0xFF, which no UTF-8 text has. Bytes are never fewer than characters.
+    A truncated minimum is still a lower bound. A maximum that may be truncated becomes its first 32 characters and the
+    byte 0xFF, which is above all UTF-8 texts with that prefix. Bytes are never fewer than characters.
     """
     as_bytes = values.cast(pa.large_binary())
     if side < 0:
@@ -283,7 +283,7 @@ def _outward_strings(values: pa.Array, side: int) -> pa.Array:
 
 
 def _outward_floats(values: pa.Array, leaf: DeltaLeaf, side: int) -> pa.Array:
-    """Give floats one step of their precision, for texts that were rounded twice; doubles round-trip."""
+    """Move floats by one step of their precision, for texts that were rounded twice; doubles round-trip."""
     numbers = values.to_numpy(zero_copy_only=False)
     if pa.types.is_float32(leaf.type) or leaf.was_float:
         with np.errstate(over="ignore"):
@@ -295,7 +295,7 @@ _EXACT = Context(prec=100)
 
 
 def _outward_decimal(value: Decimal | None, kind: pa.DataType, side: int) -> Decimal | None:
-    """Round to the column's scale; some writers print decimals through doubles, which hold 15 digits."""
+    """Round outward to the column's scale; some writers print decimals through doubles, which hold 15 digits."""
     if value is None:
         return None
     if kind.precision > 15:

@@ -1,4 +1,4 @@
-"""Delta tables: where they are stored, which of them can be read, and one version as a snapshot."""
+"""Open Delta tables: read versions as snapshots, plan scans and writes, and commit rewrites."""
 
 from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
@@ -34,7 +34,7 @@ READABLE = _SHREDDED | {
     *("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
     *("typeWidening", "typeWidening-preview", "variantType", "variantType-preview"),
 }
-# Features that a rewrite of unchanged rows can keep. A shredded variant would have to be put together first.
+# Features that a rewrite of unchanged rows can keep. A shredded variant would have to be reassembled first.
 REWRITABLE = (READABLE - _SHREDDED) | {
     *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "allowColumnDefaults"),
     *("identityColumns", "rowTracking", "domainMetadata", "clustering", "checkpointProtection"),
@@ -56,7 +56,7 @@ def is_delta(location: str, *, storage_options: Mapping[str, str] | None = None)
 
 
 class DeltaTable:
-    """A Delta table, by its folder; the newest version, or the one asked for."""
+    """A Delta table at a folder: its newest version, or a pinned one."""
 
     def __init__(
         self, location: str, *, version: int | None = None, storage_options: Mapping[str, str] | None = None
@@ -64,18 +64,18 @@ class DeltaTable:
         self._storage = Storage(location, storage_options or {})
         self._version = version
         self._states: WeakKeyDictionary[Snapshot, State] = WeakKeyDictionary()
-        """What the log said when a snapshot was taken, as long as somebody holds the snapshot."""
+        """The log's state at each snapshot, for as long as the snapshot is referenced."""
         self.name = self._storage.root
 
     def newest(self) -> "DeltaTable":
-        """Return the table without the version that was asked for."""
+        """Return the table without a pinned version."""
         table = DeltaTable.__new__(DeltaTable)
         table.__dict__.update(self.__dict__ | {"_version": None})
         return table
 
     @property
     def pinned(self) -> bool:
-        """Whether a version was asked for; see `Versioned`."""
+        """Whether the table is pinned to a version; see `Versioned`."""
         return self._version is not None
 
     def at(self, version: int) -> "DeltaTable":
@@ -85,9 +85,9 @@ class DeltaTable:
         return table
 
     def versions(self) -> tuple[Commit, ...]:
-        """Return the commits up to the version that can still be told; see `Versioned`.
+        """Return the commits up to the version that can still be read; see `Versioned`.
 
-        Commits from before a checkpoint are listed as far as `deltalog.HISTORY_BYTES` lets them be read.
+        Commits from before a checkpoint are listed as far as `log.HISTORY_BYTES` lets them be read.
         """
         log, state = self._log(), self._replay(self._version)
         return tuple(state.commits[number] for number in log.replayable(state.version) if number in state.commits)
@@ -168,9 +168,9 @@ class DeltaTable:
         )
 
     def _subfolders(self, snapshot: Snapshot, names: Sequence[str]) -> tuple[str, ...]:
-        """Return a folder for each partition, by its values under the names that the log has.
+        """Return one folder per partition, named by its values under their names in the log.
 
-        The protocol doesn't ask for them, but Polars takes the values from the folders' names.
+        The protocol doesn't require them, but Polars reads the values from the folders' names.
         """
         if not names:
             return ()
@@ -200,7 +200,7 @@ class DeltaTable:
         return commit(replacement, lambda after: self._replay(None, after=after), folder, sending=sending)
 
     def refers_to(self, rewrite: Rewrite) -> set[str]:
-        """Return those of a rewrite's new files that a version since its base has; see `Rewritable`."""
+        """Return the new files of a rewrite that any version since its base has; see `Rewritable`."""
         ours = {file.path for file in rewrite.added}
         log, state = self._log(), self._replay(None)
         since = [number for number in log.commits if number > (rewrite.base.version or 0)]
@@ -210,9 +210,9 @@ class DeltaTable:
         return replay(self._log(), self._storage.resolve, version=version, after=after)
 
     def _held(self, version: int | None) -> State | None:
-        """Return the newest state up to a version that is asked for, of those whose snapshots somebody holds.
+        """Return the newest state up to a version, of those whose snapshots are still referenced.
 
-        Whoever goes through old versions, oldest first, has each commit read once.
+        So a walk through old versions, oldest first, reads each commit once.
         """
         older = [state for state in list(self._states.values()) if version is not None and state.version <= version]
         return max(older, key=lambda state: state.version, default=None)
@@ -226,13 +226,13 @@ class DeltaTable:
         return state
 
     def _chosen(self, snapshot: Snapshot, files: Int64Array) -> tuple[State, list[LiveFile]]:
-        """Return some of a snapshot's files; by path, as a checkpoint written since may have another order."""
+        """Return some of a snapshot's files, by path: a checkpoint written since may have another order."""
         state = self._state(snapshot)
         paths = snapshot.files.paths.take(pa.array(files)).to_pylist()
-        found = {file.path: file for file in state.find(paths)}
-        if missing := [path for path in paths if path not in found]:
+        live = {file.path: file for file in state.find(paths)}
+        if missing := [path for path in paths if path not in live]:
             raise TableError(f"{quoted(missing[0], limit=300)} is no file of version {state.version}.")
-        return state, [found[path] for path in paths]
+        return state, [live[path] for path in paths]
 
     def _source(
         self, snapshot: Snapshot, number: int, file: LiveFile, reading: Reading, fixed: Sequence[pa.Field]
@@ -278,13 +278,13 @@ def _refuse_unreadable(protocol: Protocol, name: str) -> None:
 
 
 def _blockers(protocol: Protocol, metadata: Metadata) -> tuple[str, ...]:
-    """Name what a rewrite could not keep; writer versions up to 6 imply known features only."""
+    """Name the features that a rewrite couldn't keep; writer versions up to 6 imply known features only."""
     features = sorted({*protocol.reader_features, *protocol.writer_features} - REWRITABLE)
-    found = [f"table feature {feature}" for feature in features]
+    blockers = [f"table feature {feature}" for feature in features]
     if protocol.writer > 7:
-        found.append(f"writer version {protocol.writer}")
+        blockers.append(f"writer version {protocol.writer}")
     settings = ("delta.universalFormat.enabledFormats", "delta.coordinatedCommits.commitCoordinator-preview")
-    return (*found, *(f"table property {name}" for name in settings if metadata.configuration.get(name)))
+    return (*blockers, *(f"table property {name}" for name in settings if metadata.configuration.get(name)))
 
 
 def _refuse_unwritable(blockers: Sequence[str], name: str) -> None:
@@ -293,13 +293,13 @@ def _refuse_unwritable(blockers: Sequence[str], name: str) -> None:
 
 
 def _compression(configuration: Mapping[str, str]) -> str | None:
-    """Return the codec that the table asks for; None, which is that of its files, where it asks for none."""
-    asked = configuration.get(_CODEC)
-    if asked is None:
+    """Return the codec in the table's properties; None where they have none, so that the files' codec is used."""
+    name = configuration.get(_CODEC)
+    if name is None:
         return None
-    if (codec := known_codec(asked)) is not None:
+    if (codec := known_codec(name)) is not None:
         return codec
-    raise TableError(f"The table property {_CODEC} is {quoted(asked)}. {suggestion(asked, CODECS)}")
+    raise TableError(f"The table property {_CODEC} is {quoted(name)}. {suggestion(name, CODECS)}")
 
 
 def _bloom_columns(columns: Columns, layout: Layout) -> tuple[str, ...]:
