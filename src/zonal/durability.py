@@ -1,6 +1,6 @@
-"""Written files that outlive a power cut: on local disks, files and the folders that name them are flushed.
+"""Flush written files and their folders to local disks, so that they survive a power cut.
 
-Until then a system may keep a file's content in memory, and forget it, while a commit that names the file is on the
+Until then the system may hold a file's content in memory only, and lose it, while a commit that names the file is on
 disk already. Object stores are durable when they answer.
 """
 
@@ -12,17 +12,17 @@ from pathlib import Path
 from zonal.storage import local_path
 
 _UNSUPPORTED = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS, errno.EBADF}
-"""What systems say of folders that they can't flush, or don't let one open; other errors are the disk's."""
+"""Errors of systems that can't flush or open folders; other errors come from the disk."""
 
 
 def flush_file(location: str) -> None:
-    """Put a written file on its disk; an `OSError` says that it may not be there."""
+    """Flush a written file to disk; after an `OSError` it may not be there."""
     if (path := local_path(location)) is not None:
         _flush(path)
 
 
 def flush_folders(locations: Iterable[str], top: str) -> None:
-    """Put the names of new files on the disk: all folders from theirs up to `top`, and the one that holds it."""
+    """Flush the folders of new files to disk: all from theirs up to `top`, and the parent of `top`."""
     highest = local_path(top)
     if highest is None:
         return
@@ -37,7 +37,7 @@ def flush_folders(locations: Iterable[str], top: str) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk, where the system can."""
+    """Flush the names in a folder to disk, where the system can."""
     try:
         _flush(str(folder))
     except OSError as error:

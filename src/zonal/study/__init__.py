@@ -1,1 +1,1 @@
-"""What the driver looks at in a table before it decides."""
+"""Samples that the driver reads from a table before it decides."""

@@ -1,4 +1,4 @@
-"""What the driver learns of a table before it is rewritten: a bounded sample of rows, and what a row weighs."""
+"""Draw a bounded sample of a table's rows, and measure bytes, memory and time per row, to plan a rewrite."""
 
 import time
 from collections import defaultdict
@@ -28,13 +28,13 @@ from zonal.worker.read.reader import Reader
 from zonal.worker.write.writer import sort_piece, trial_size
 
 ROW_GROUPS = 1024
-"""Row groups that are looked into, of the key columns alone."""
+"""Row groups from which rows are sampled; only the key columns are read."""
 LEAST_ROWS = 4096
-"""Rows that are sampled of a partition at least, where it has as many."""
+"""Least number of rows sampled per partition, where it has as many."""
 LOOK_ROWS = 60_000
-"""Rows that predictions rest on."""
+"""Rows in the sample of predictions."""
 TRIALS, TRIAL_ROWS = 4, 1_000_000
-"""Row groups that are read whole, to see what their rows weigh; fewer, where they are large."""
+"""Row groups that are read whole to measure their rows; no further one after this many rows."""
 OVERHEAD = 2.0
 """Time of a rewrite on Spark as a multiple of reading, sorting and writing alone: payloads, shuffle, workers."""
 _THREADS = 8
@@ -45,20 +45,20 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Pick:
-    """A row group to look into, and what its footer says of it."""
+    """A row group to sample, and its size in the footer."""
 
     source: Source
     group: int
-    found: RowGroupSize
+    size: RowGroupSize
 
     @property
     def rows(self) -> int:
-        return self.found.rows
+        return self.size.rows
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """What some rows that were sorted and written tell of all."""
+    """Averages over some rows that were sorted and written."""
 
     row_bytes: float
     row_memory: float
@@ -89,11 +89,11 @@ class Survey:
 def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None) -> Survey:
     """Sample, fit ranks where none are given, and find out what a row weighs.
 
-    `layout` names the columns as the scan reads them. Beyond the sample's row groups no data is read.
+    `layout` names the columns as the scan reads them. No data is read but the sample's row groups.
     """
     rows = expected_rows(scan)
     picks = _picks(scan)
-    writing = with_codec(writing, [pick.found for pick in picks])
+    writing = with_codec(writing, [pick.size for pick in picks])
     sample = _draw(scan, picks, layout.columns, _shares(picks, rows))
     if ranks is None or not ranks.fit_for(sample.data, layout.curve_columns):
         ranks = Ranks.fit(sample.data, layout.curve_columns)
@@ -115,7 +115,7 @@ def plan(
 
 
 def with_codec(writing: Writing, groups: Iterable[RowGroupSize]) -> Writing:
-    """Decide the codec of new files by row groups of those that they replace, if nothing else decides it."""
+    """Set the codec of new files to the usual one of these row groups, if `writing` has none."""
     if writing.compression is not None:
         return writing
     sizes: dict[str, int] = defaultdict(int)
@@ -125,30 +125,32 @@ def with_codec(writing: Writing, groups: Iterable[RowGroupSize]) -> Writing:
 
 
 def look(scan: Scan, columns: Sequence[str], rows: int = LOOK_ROWS) -> tuple[Sample, dict[int, int]]:
-    """Draw about `rows` rows of these columns, and return them with the rows that each partition has.
+    """Draw about `rows` rows of these columns, and return them with the number of rows of each partition.
 
-    `columns` are named as the scan reads them. At most `ROW_GROUPS` row groups are looked into, or one a partition.
+    `columns` are named as the scan reads them. At most `ROW_GROUPS` row groups are read, or one per partition.
     """
-    held = expected_rows(scan)
+    partition_rows = expected_rows(scan)
     picks = _picks(scan)
     picked = sum(pick.rows for pick in picks)
     share = min(1.0, rows / max(picked, 1))
-    return _draw(scan, picks, columns, dict.fromkeys(held, share)), held
+    return _draw(scan, picks, columns, dict.fromkeys(partition_rows, share)), partition_rows
 
 
 def expected_rows(scan: Scan) -> dict[int, int]:
-    """Return the rows of each partition without those that deletion vectors remove.
+    """Return the number of rows of each partition without those that deletion vectors remove.
 
     Where the metadata has no count, the file's footer has. Rows that delete files remove are counted: reading those
-    files on the driver would cost more than a few files smaller than planned.
+    files on the driver would cost more than new files that are smaller than planned.
     """
-    untold = [source for source in scan.sources if source.rows == UNKNOWN]
-    footers = _in_threads(scan, untold, lambda reader, source: sum(group.rows for group in reader.row_groups(source)))
-    found = {source.number: count for source, count in zip(untold, footers, strict=True)}
+    uncounted = [source for source in scan.sources if source.rows == UNKNOWN]
+    footers = _in_threads(
+        scan, uncounted, lambda reader, source: sum(group.rows for group in reader.row_groups(source))
+    )
+    counts = {source.number: count for source, count in zip(uncounted, footers, strict=True)}
     rows: dict[int, int] = defaultdict(int)
     for source in scan.sources:
         deleted = source.vector.rows if source.vector is not None else 0
-        rows[source.partition] += max(found.get(source.number, source.rows) - deleted, 0)
+        rows[source.partition] += max(counts.get(source.number, source.rows) - deleted, 0)
     return rows
 
 
@@ -161,8 +163,8 @@ def _picks(scan: Scan) -> list[_Pick]:
     chosen: list[tuple[Source, int]] = []
     for sources in by_partition.values():
         budget = max(1, ROW_GROUPS * len(sources) // total)
-        some = _evenly(sources, budget)
-        chosen += [(source, -(-budget // len(some))) for source in some]
+        spread = _evenly(sources, budget)
+        chosen += [(source, -(-budget // len(spread))) for source in spread]
     footers = _in_threads(scan, chosen, lambda reader, pick: reader.row_groups(pick[0]))
     return [
         _Pick(source, group, sizes[group])
@@ -173,7 +175,7 @@ def _picks(scan: Scan) -> list[_Pick]:
 
 
 def _in_threads(scan: Scan, items: Sequence[Item], read: Callable[[Reader, Item], Result]) -> list[Result]:
-    """Read several things at once: a thread has a reader and a run of the items, and mostly waits for the storage."""
+    """Read items in threads that mostly wait for the storage; each has one reader and consecutive items."""
     runs = [part.tolist() for part in np.array_split(np.arange(len(items)), _THREADS)]
 
     def read_run(run: list[int]) -> list[Result]:
@@ -191,16 +193,16 @@ def _evenly(items: Sequence[Item], count: int) -> list[Item]:
 
 
 def _draw(scan: Scan, picks: Sequence[_Pick], columns: Sequence[str], share: Mapping[int, float]) -> Sample:
-    """Take a share of each partition's picked rows at random, the same ones every time; deleted rows don't count."""
+    """Draw a share of each partition's picked live rows at random, with fixed seeds."""
     top = list(dict.fromkeys(scan.reading.schema.names[find(scan.reading.schema, name)[0]] for name in columns))
 
     def take(reader: Reader, pick: _Pick) -> tuple[pa.Table, Int64Array]:
-        (found,) = reader.rows(pick.source, [pick.group], top)
-        live = found.data.num_rows
+        (group,) = reader.rows(pick.source, [pick.group], top)
+        live = group.data.num_rows
         count = min(live, max(1, round(share[pick.source.partition] * live))) if live else 0
-        seed = np.random.default_rng([pick.source.number, pick.group])
-        chosen = np.sort(seed.choice(live, count, replace=False))
-        return take_rows(found.data, chosen), np.full(count, pick.source.partition, np.int64)
+        random = np.random.default_rng([pick.source.number, pick.group])
+        chosen = np.sort(random.choice(live, count, replace=False))
+        return take_rows(group.data, chosen), np.full(count, pick.source.partition, np.int64)
 
     parts = _in_threads(scan, picks, take)
     schema = pa.schema([scan.reading.schema.field(name) for name in top])
@@ -210,7 +212,7 @@ def _draw(scan: Scan, picks: Sequence[_Pick], columns: Sequence[str], share: Map
 
 
 def _shares(picks: Sequence[_Pick], rows: Mapping[int, int]) -> dict[int, float]:
-    """Return which share of the picked rows of each partition to take."""
+    """Return the share of the picked rows of each partition to draw."""
     picked: dict[int, int] = defaultdict(int)
     for pick in picks:
         picked[pick.source.partition] += pick.rows
@@ -220,9 +222,9 @@ def _shares(picks: Sequence[_Pick], rows: Mapping[int, int]) -> dict[int, float]
 
 
 def _trial(scan: Scan, writing: Writing, layout: Layout, ranks: Ranks, picks: Sequence[_Pick]) -> "_Trial":
-    """Find out what a row takes in a new file, in memory and of time: sort some rows by their key and write them.
+    """Measure a row's bytes in a new file, its memory and its time: sort some rows by their key and write them.
 
-    The rows are drawn from several row groups, as those of a new file are: neighbors in an old one compress better.
+    The rows are drawn from several row groups, like those of a new file: neighbors in an old file compress better.
     """
     began = time.thread_time()
     reader = Reader(scan.reading, scan.storage)
@@ -231,20 +233,20 @@ def _trial(scan: Scan, writing: Writing, layout: Layout, ranks: Ranks, picks: Se
     read = 0
     for pick in _evenly(large, TRIALS):
         if read < TRIAL_ROWS:
-            (found,) = reader.rows(pick.source, [pick.group])
-            read += found.read
-            live = found.data.num_rows
+            (group,) = reader.rows(pick.source, [pick.group])
+            read += group.read
+            live = group.data.num_rows
             count = min(live, layout.row_group_rows // TRIALS)
             chosen = np.random.default_rng(pick.source.number).choice(live, count, replace=False)
-            drawn.append(take_rows(found.data, np.sort(chosen)))
-    some = pa.concat_tables([pa.Table.from_batches([], scan.reading.schema), *drawn])
-    rows = max(some.num_rows, 1)
+            drawn.append(take_rows(group.data, np.sort(chosen)))
+    sample = pa.concat_tables([pa.Table.from_batches([], scan.reading.schema), *drawn])
+    rows = max(sample.num_rows, 1)
     size = 0
-    if some.num_rows:
-        size = trial_size(sort_piece(key_words(some, layout, ranks), some, layout), writing, layout)
+    if sample.num_rows:
+        size = trial_size(sort_piece(key_words(sample, layout, ranks), sample, layout), writing, layout)
     return _Trial(
         row_bytes=max(size / rows, 1e-3),
-        row_memory=max(some.nbytes / rows, 1.0),
+        row_memory=max(sample.nbytes / rows, 1.0),
         row_seconds=(time.thread_time() - began) / max(read, 1),
-        few_valued=few_valued(some),
+        few_valued=few_valued(sample),
     )

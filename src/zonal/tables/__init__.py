@@ -1,1 +1,1 @@
-"""Tables of every format behind one protocol."""
+"""Tables of every format, behind one protocol."""

@@ -1,6 +1,6 @@
-"""Folders in which a table format keeps its files: some hold rows that were deleted or replaced since.
+"""Refuse to read the folder of a table format as plain Parquet.
 
-Read as plain Parquet, such a folder has rows twice, or rows that the table no longer has.
+Some files there hold rows that were deleted or replaced since, so rows would be read twice or after their deletion.
 """
 
 import re
@@ -20,12 +20,12 @@ _MARK = re.compile(
     r"|(?P<Hive>(?:(?:delete_)?delta_[0-9]{7,}_[0-9]{7,}|base_[0-9]{7,})(?:_\w+)?/))"
 )
 _ABOVE = {"Delta": ("_delta_log",), "Hudi": (".hoodie",), "Paimon": ("snapshot", "schema", "manifest")}
-"""Folders by which a table is known whose subfolder is asked for; Iceberg's `metadata` must hold what it should."""
+"""Folders by which a table is recognized from a subfolder of it; Iceberg's `metadata` must hold a metadata file."""
 _NAMES = {"Delta": "a Delta table", "Iceberg": "an Iceberg table", "Hive": "a transactional Hive table"}
 
 
 class Managed(NamedTuple):
-    """A table of a format that zonal reads by its metadata, or not at all."""
+    """A table whose format zonal reads through its metadata, or not at all."""
 
     format: str
     folder: str
@@ -51,33 +51,33 @@ class Managed(NamedTuple):
 def refuse_managed(name: str, filesystem: pa.fs.FileSystem, root: str, files: Iterable[str]) -> None:
     """Raise a `TableError` for a folder that is a table of some format, lies in one, or has one in it.
 
-    `name` is how the folder was asked for, `root` its path in the file system, with which the paths of all `files`
-    below it begin.
+    `name` is the folder as the user named it, `root` its path in the file system, and `files` are the paths of all
+    files below it, which begin with `root`.
     """
     if (table := min(_marked(root, files), key=lambda table: len(table.folder), default=None)) is not None:
-        told = table._replace(folder=name.rstrip("/") + table.folder[len(root) :])
-        where = f"is the folder of {told}"
+        named = table._replace(folder=name.rstrip("/") + table.folder[len(root) :])
+        where = f"is the folder of {named}"
         if table.folder != root:
-            where = f"has {told} in it, {quoted(told.folder, limit=300)}"
+            where = f"has {named} in it, {quoted(named.folder, limit=300)}"
     elif (table := _above(filesystem, root)) is not None:
-        told = table._replace(folder=_cut(name, root, table.folder))
-        where = f"lies in the folder of {told}, {quoted(told.folder, limit=300)}"
+        named = table._replace(folder=_cut(name, root, table.folder))
+        where = f"lies in the folder of {named}, {quoted(named.folder, limit=300)}"
     else:
         return
     raise TableError(
-        f"{quoted(name, limit=300)} {where}, and not all files there hold rows of it. {told.advice} (With parquet: "
+        f"{quoted(name, limit=300)} {where}, and not all files there hold rows of it. {named.advice} (With parquet: "
         "before the path, every Parquet file there is read, also those that the table has replaced.)"
     )
 
 
 def _cut(name: str, root: str, above: str) -> str:
-    """Name a folder above one as that was named, if it was by its whole path, as in an object store."""
+    """Name the folder `above` in the style of `name`, if that ends with the whole path, as in an object store."""
     inside = root[len(above) :]
     return name.rstrip("/").removesuffix(inside) if name.rstrip("/").endswith(root) else above
 
 
 def _marked(root: str, files: Iterable[str]) -> Iterator[Managed]:
-    """Yield the tables that files below a folder tell of; nobody reads those in hidden folders."""
+    """Yield the tables recognized by their files below a folder; hidden folders, which aren't read, don't count."""
     for path in files:
         mark = _MARK.search(path, len(root))
         if mark is not None and not is_hidden(path[len(root) : mark.start()]):
@@ -85,7 +85,7 @@ def _marked(root: str, files: Iterable[str]) -> Iterator[Managed]:
 
 
 def _above(filesystem: pa.fs.FileSystem, root: str) -> Managed | None:
-    """Return the nearest table in whose folder this one lies, as far up as one may look."""
+    """Return the nearest table whose folder contains this one, up to the first folder that can't be read."""
     names = sorted({"metadata", *(name for marks in _ABOVE.values() for name in marks)})
     folder = root
     while "/" in folder:

@@ -1,4 +1,4 @@
-"""What every table format can do for zonal."""
+"""The protocols that tables of every format implement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeGuard
@@ -12,15 +12,15 @@ from zonal.snapshot import Commit, Snapshot
 from zonal.values.arrays import Int64Array
 
 LAYOUT_PROPERTY = "zonal.layouts.layout"
-"""Table property with the layout as JSON; in the summary of an Iceberg snapshot, that of the files that it added."""
+"""Table property with the layout as JSON; in an Iceberg snapshot's summary, the layout of the files that it added."""
 
 
 Sending = Callable[[], None]
-"""Hears that a request goes out which may commit."""
+"""Called right before a request that may commit."""
 
 
 def unheard() -> None:
-    """Tell nobody."""
+    """Do nothing: the default `Sending`."""
 
 
 class Table(Protocol):
@@ -29,32 +29,32 @@ class Table(Protocol):
     name: str
 
     def snapshot(self) -> Snapshot:
-        """Return the version that the table's name asks for, the newest by default; metadata only."""
+        """Return the version that the table's name gives, the newest by default; metadata only."""
 
     def open_file(self, path: str) -> pa.NativeFile:
         """Open one of the snapshot's files for random access; the caller closes it."""
 
 
 class Versioned(Table, Protocol):
-    """A table that remembers what it was.
+    """A table with older versions.
 
-    An older version has the schema of its time, so a condition must be bound to that version's own schema: a column
-    that has been renamed since is unknown there by its new name. `auditing.naming` gives an older version's bounds
-    today's names, by field ids.
+    An older version has the schema of its time, so a predicate must be bound to that version's own schema: a column
+    that was renamed since is unknown there by its new name. `auditing.renames` gives an older version's bounds today's
+    names, by field ids.
     """
 
     @property
     def pinned(self) -> bool:
-        """Whether a version was asked for, and not the newest."""
+        """Whether the table was opened at a version, instead of the newest."""
 
     def at(self, version: int) -> Table:
-        """Return the table pinned to an older version or snapshot; files are told by its metadata as it was then.
+        """Return the table pinned to an older version or snapshot; its files are those of the metadata at that time.
 
         A version that isn't there any more is a `TableError`, at once or when its snapshot is read.
         """
 
     def versions(self) -> tuple[Commit, ...]:
-        """Return the commits that led to the table's version, as far as they can still be told; oldest first."""
+        """Return the commits that led to the table's version, as far as they can still be read; oldest first."""
 
 
 class Readable(Table, Protocol):
@@ -63,8 +63,8 @@ class Readable(Table, Protocol):
     def scan(self, snapshot: Snapshot, files: Int64Array, *, columns: Sequence[str] | None = None) -> Scan:
         """Return what workers need to read the rows of these files.
 
-        By default they are read as a rewrite in place needs them: all that the data files hold, with the columns that
-        track rows. With `columns` these top-level columns are read, also those that only the metadata has.
+        By default all columns of the data files are read, with those that track rows, as a rewrite in place needs them.
+        With `columns` these top-level columns are read, those that only the metadata has included.
         """
 
 
@@ -72,13 +72,13 @@ class Rewritable(Readable, Protocol):
     """A table whose files can be replaced."""
 
     def newest(self) -> "Rewritable":
-        """Return the table as it is now; `snapshot` of a table that was opened at a time may be older."""
+        """Return the table at its newest version; `snapshot` of a pinned table may be older."""
 
     def writing(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Writing:
         """Return how files that replace others are written; nothing is written yet.
 
-        `compression`, a name of `compression.CODECS`, is taken instead of the table's own codec.
-        What a rewrite can't keep is a `TableError` that names it, as far as `snapshot.blockers` doesn't.
+        `compression`, one of `parquet.codecs.CODECS`, replaces the table's own codec. A feature that a rewrite can't
+        keep is a `TableError` that names it, as far as `snapshot.blockers` doesn't.
         """
 
     def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
@@ -91,9 +91,9 @@ class Rewritable(Readable, Protocol):
         """
 
     def refers_to(self, rewrite: Rewrite) -> set[str]:
-        """Return those of a rewrite's new files that a version since its base has, whoever says that it failed.
+        """Return the new files of a rewrite that any version since its base has, even if its commit seemed to fail.
 
-        Read from the newest metadata; what can't be read is a `TableError`, for then nobody knows.
+        The newest metadata decides; where it can't be read, the answer is unknown, which is a `TableError`.
         """
 
 
@@ -114,17 +114,17 @@ class Destination(Protocol):
         layout: Layout,
         run: str,
     ) -> Writing:
-        """Return how its files are written, or refuse what the format can't hold, or that there is something already.
+        """Return how its files are written; refuse a schema that the format can't hold, or a table that exists.
 
         `schema` is the source's, `partitioning` the columns that partition by their values, and `partitions` has the
         values of each partition of the source.
         """
 
     def publish(self, added: Sequence[Written], *, sending: Sending = unheard) -> int | None:
-        """Make the table of the written files appear, at once, and return its version; see `Rewritable.commit`."""
+        """Make the table appear with all written files at once, and return its version; see `Rewritable.commit`."""
 
     def refers_to(self, added: Sequence[Written]) -> set[str]:
-        """Return those of the written files that the table has, if it appeared; see `Rewritable.refers_to`."""
+        """Return the written files that the table has, if it appeared; see `Rewritable.refers_to`."""
 
 
 def is_versioned(table: Table) -> TypeGuard[Versioned]:

@@ -1,4 +1,4 @@
-"""Plain Parquet in a rewrite: how workers read its files, and a new folder of them that appears by one rename."""
+"""Copy plain Parquet: describe how workers read a folder's files, and make a new folder appear by one rename."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +22,7 @@ LAYOUT_KEY = "zonal.layouts.layout"
 
 
 def scan_files(snapshot: Snapshot, files: Int64Array, storage: Storage, columns: Sequence[str] | None) -> Scan:
-    """Return how workers read files of a folder: columns by name, those of Hive partitions from the folders' names."""
+    """Return how workers read files of a folder: columns by name, Hive partition columns from the folders' names."""
     names = (
         list(columns) if columns is not None else [n for n in snapshot.schema.names if n not in snapshot.partitioning]
     )
@@ -116,12 +116,12 @@ class ParquetDestination:
             # A network file system may repeat a request that succeeded, and report that the folder is gone.
             if self._is_there(self._folder) or not self._is_there(path):
                 raise TableError(f"Can't rename {quoted(self._folder, limit=300)} to {quoted(path)}: {error}") from None
-        with suppress(OSError):  # it is there: an error would say that it isn't
+        with suppress(OSError):  # the folder exists: an error would say that it doesn't
             flush_folder(Path(path).parent)
         return None
 
     def refers_to(self, added: Sequence[Written]) -> set[str]:
-        """Return those of the written files that lie in the new folder; see `Destination`."""
+        """Return the written files that are in the new folder; see `Destination`."""
         _, path = self._storage.locate(self.name)
         return {file.path for file in added if self._is_there(path + file.path[len(self._folder) :])}
 
@@ -134,7 +134,7 @@ class ParquetDestination:
 
 
 def _subfolder(values: Mapping[str, pa.Scalar], partitioning: Sequence[str]) -> str:
-    """Return the folders of a partition; a value that is too long for a name has no other place in plain Parquet."""
+    """Return the folders of a partition; refuse a value that is too long for a name, as plain Parquet can't keep it."""
     if hidden := [name for name in partitioning if name.startswith(".")]:
         raise TableError(
             f"The partition column {quoted(hidden[0])} makes folders whose names begin with a dot, which readers of "

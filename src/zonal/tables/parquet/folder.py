@@ -1,4 +1,4 @@
-"""A folder of Parquet files, or a single one, as a table: the files' footers are all the metadata there is."""
+"""Read a folder of Parquet files, or a single file, as a table whose only metadata is the files' footers."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,19 +29,19 @@ from zonal.values.arrays import Int64Array
 from zonal.values.columns import find, leaf_type, leaves
 
 THREADS = 16
-"""Footers read at once: each is one small request, and most of its time is waiting for the storage."""
+"""Footers read at once: each is one small request that mostly waits for the storage."""
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Listed:
     """A data file in the listing."""
 
     path: str
     size: int
     partition: tuple[tuple[str, str | None], ...]
-    """Keys and values of the folders that it lies in; None is a null."""
+    """Keys and values of its Hive folders; None is a null."""
 
 
 class ParquetTable:
@@ -62,15 +62,15 @@ class ParquetTable:
         self._footers: dict[str, Footer | TableError] = {}
 
     def snapshot(self, progress: Progress | None = None) -> Snapshot:
-        """List the files and read each one's footer, once; `progress` is told how many of how many are read.
+        """List the files and read each one's footer, once; `progress` gets the number of files read and of all.
 
         A file that can't be read is named in `problems`; it has no bounds, so nothing skips it.
         """
-        found = self._list()
-        footers, problems = self._read_all(found, progress)
-        schema, conflicts = _unified_schema(found, footers)
+        files = self._list()
+        footers, problems = self._read_all(files, progress)
+        schema, conflicts = _unified_schema(files, footers)
         rows = np.array([UNKNOWN if footer is None else footer.rows for footer in footers], np.int64)
-        partitions = _partition_bounds(found, rows)
+        partitions = _partition_bounds(files, rows)
         for key, (kind, _) in partitions.items():
             schema = _with_partition(schema, pa.field(key, kind))
         layout, layout_ids = _layouts(footers)
@@ -84,7 +84,7 @@ class ParquetTable:
             schema=schema,
             partitioning=tuple(partitions),
             files=_files(
-                found,
+                files,
                 footers,
                 rows=rows,
                 layout_ids=layout_ids,
@@ -108,11 +108,11 @@ class ParquetTable:
             raise TableError(f"It can't be opened: {self.storage.told(error, path)}") from error
 
     def scan(self, snapshot: Snapshot, files: Int64Array, *, columns: Sequence[str] | None = None) -> Scan:
-        """Return how workers read these files: columns by name, those of Hive partitions from the folders' names."""
+        """Return how workers read these files: columns by name, Hive partition columns from the folders' names."""
         return scan_files(snapshot, files, self.storage, columns)
 
     def footer(self, path: str) -> Footer:
-        """Return a file's footer, from memory where a snapshot has read it."""
+        """Return a file's footer, cached where a snapshot has read it."""
         if path not in self._footers:
             self._footers[path] = _parsed(path, *self._read(path, None))
         known = self._footers[path]
@@ -128,21 +128,21 @@ class ParquetTable:
         except TableError as error:
             return error, size or 0
 
-    def _read_all(self, found: Sequence[_Found], progress: Progress | None) -> tuple[list[Footer | None], list[str]]:
-        # The threads wait for the storage; decoding in them too takes half as long again, as they fight for the GIL.
+    def _read_all(self, files: Sequence[_Listed], progress: Progress | None) -> tuple[list[Footer | None], list[str]]:
+        # Threads only read: with decoding in them, too, it takes half as long again, as they compete for the GIL.
         with ThreadPoolExecutor(THREADS) as pool:
-            answers = pool.map(lambda file: self._read(file.path, file.size), found)
-            for done, (file, answer) in enumerate(zip(found, answers, strict=True), 1):
+            answers = pool.map(lambda file: self._read(file.path, file.size), files)
+            for done, (file, answer) in enumerate(zip(files, answers, strict=True), 1):
                 self._footers[file.path] = _parsed(file.path, *answer)
                 if progress:
-                    progress(done, len(found))
-        answered = [self._footers[file.path] for file in found]
+                    progress(done, len(files))
+        answered = [self._footers[file.path] for file in files]
         problems = [str(answer) for answer in answered if isinstance(answer, TableError)]
-        if len(problems) == len(found):
+        if len(problems) == len(files):
             raise TableError(f"No file of {quoted(self.name)} can be read. {problems[0]}")
         return [None if isinstance(answer, TableError) else answer for answer in answered], problems
 
-    def _list(self) -> list[_Found]:
+    def _list(self) -> list[_Listed]:
         try:
             top = self._storage.get_file_info(self._root)
             listed = [top] if top.type == fs.FileType.File else []
@@ -156,14 +156,14 @@ class ParquetTable:
         if top.type == fs.FileType.NotFound:
             hints = (self._nearest(), catalog_hint(self.name))
             raise TableError(" ".join((f"There is nothing at {quoted(self.name)}.", *filter(None, hints))))
-        found = [self._found(info) for info in listed if not is_hidden(info.path[len(self._root) :])]
-        if not found:
+        files = [self._listed(info) for info in listed if not is_hidden(info.path[len(self._root) :])]
+        if not files:
             raise TableError(f"{quoted(self.name)} has no Parquet files.")
-        return sorted(found, key=lambda file: file.path)
+        return sorted(files, key=lambda file: file.path)
 
-    def _found(self, info: fs.FileInfo) -> _Found:
+    def _listed(self, info: fs.FileInfo) -> _Listed:
         inside = info.path[len(self._root) :]
-        return _Found(self._base + inside, info.size, tuple(_hive_pairs(inside)))
+        return _Listed(self._base + inside, info.size, tuple(_hive_pairs(inside)))
 
     def _nearest(self) -> str:
         parent, _, name = self._root.rpartition("/")
@@ -175,7 +175,7 @@ class ParquetTable:
 
 
 def _parsed(path: str, read: bytes | TableError, size: int) -> Footer | TableError:
-    """Decode a footer; the error of a file that has none says which file it is."""
+    """Decode a footer, or return an error that names the file."""
     try:
         if isinstance(read, TableError):
             raise read
@@ -192,7 +192,7 @@ def _hive_pairs(inside: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _files(
-    found: Sequence[_Found],
+    files: Sequence[_Listed],
     footers: Sequence[Footer | None],
     *,
     rows: Int64Array,
@@ -200,17 +200,17 @@ def _files(
     kinds: Mapping[str, pa.DataType],
     partitions: Mapping[str, tuple[pa.DataType, Bounds]],
 ) -> Files:
-    nothing = np.zeros(len(found), np.int64)
-    numbers = {pairs: number for number, pairs in enumerate(dict.fromkeys(file.partition for file in found))}
+    nothing = np.zeros(len(files), np.int64)
+    numbers = {pairs: number for number, pairs in enumerate(dict.fromkeys(file.partition for file in files))}
     return Files(
-        paths=pa.array([file.path for file in found], pa.string()),
-        sizes=np.array([file.size for file in found], np.int64),
+        paths=pa.array([file.path for file in files], pa.string()),
+        sizes=np.array([file.size for file in files], np.int64),
         rows=rows,
         deleted=nothing,
         delete_files=nothing,
-        added_by=np.full(len(found), UNKNOWN, np.int64),
+        added_by=np.full(len(files), UNKNOWN, np.int64),
         layout_ids=layout_ids,
-        partition=np.array([numbers[file.partition] for file in found], np.int64),
+        partition=np.array([numbers[file.partition] for file in files], np.int64),
         partitions=tuple("/".join(f"{key}={value}" for key, value in pairs) for pairs in numbers),
         bounds=LazyBounds({
             name: partial(file_bounds, footers, Physical(name), kind)
@@ -224,7 +224,7 @@ def _files(
 def file_bounds(footers: Sequence[Footer | None], physical: Physical, kind: pa.DataType) -> Bounds:
     """Return one column's bounds in whole files; a file without a footer has none.
 
-    A file's bound is that of all its row groups: one without a bound leaves the file without it, unless all its
+    A file's bounds cover all its row groups: a row group without a bound leaves the file without one, unless all its
     values are null or NaN.
     """
     ranges: list[Range] = []
@@ -237,11 +237,11 @@ def file_bounds(footers: Sequence[Footer | None], physical: Physical, kind: pa.D
 
 
 def _whole_file(footer: Footer, physical: Physical, kind: pa.DataType) -> tuple[Range, Statistics]:
-    leaf, units, found = row_group_ranges(footer, physical, kind)
+    leaf, units, ranges = row_group_ranges(footer, physical, kind)
     floats = leaf is not None and pa.types.is_floating(leaf.kind)
     nans = [unit.nans if floats else 0 for unit in units]
     lowers, uppers = [], []
-    for group, unit, not_numbers, (lower, upper) in zip(footer.row_groups, units, nans, found, strict=True):
+    for group, unit, not_numbers, (lower, upper) in zip(footer.row_groups, units, nans, ranges, strict=True):
         if unit.nulls == UNKNOWN or unit.nulls + max(not_numbers, 0) < group.rows:
             lowers.append(lower)
             uppers.append(upper)
@@ -265,10 +265,10 @@ def _total(counts: Sequence[int]) -> int:
     return UNKNOWN if UNKNOWN in counts else sum(counts)
 
 
-def _unified_schema(found: Sequence[_Found], footers: Sequence[Footer | None]) -> tuple[pa.Schema, list[str]]:
-    """Merge the files' schemas; a column whose types don't merge keeps the first one, and the conflict is told."""
+def _unified_schema(files: Sequence[_Listed], footers: Sequence[Footer | None]) -> tuple[pa.Schema, list[str]]:
+    """Merge the files' schemas; a column whose types don't merge keeps the first type, and the conflict is returned."""
     first: dict[int, tuple[str, pa.Schema]] = {}
-    for file, footer in zip(found, footers, strict=True):
+    for file, footer in zip(files, footers, strict=True):
         if footer is not None:
             first.setdefault(id(footer.schema), (file.path, footer.schema.arrow))
     merged: dict[str, tuple[pa.Field, str]] = {}
@@ -295,15 +295,15 @@ def _merge(one: pa.Field, other: pa.Field) -> pa.Field | None:
         return None
 
 
-def _partition_bounds(found: Sequence[_Found], rows: Int64Array) -> dict[str, tuple[pa.DataType, Bounds]]:
-    """Return the type of each Hive partition key, by all its values, and what the folders say of each file."""
-    given = [dict(file.partition) for file in found]
+def _partition_bounds(files: Sequence[_Listed], rows: Int64Array) -> dict[str, tuple[pa.DataType, Bounds]]:
+    """Return the type of each Hive partition key, inferred from all its values, and its bounds in each file."""
+    given = [dict(file.partition) for file in files]
     keys = dict.fromkeys(key for pairs in given for key in pairs)
     return {key: _key_bounds([pairs.get(key, ()) for pairs in given], rows) for key in keys}
 
 
 def _key_bounds(texts: Sequence[str | tuple[()] | None], rows: Int64Array) -> tuple[pa.DataType, Bounds]:
-    """Read a key's values; an empty tuple is a file outside of such a folder, of which nothing is known."""
+    """Parse a key's values; an empty tuple is a file outside of such a folder, whose bounds are unknown."""
     present = [text for text in texts if isinstance(text, str)]
     kind = _hive_type(present)
     values = [_hive_value(text, kind) if isinstance(text, str) else None for text in texts]
@@ -325,7 +325,7 @@ def _hive_value(text: str, kind: pa.DataType) -> Scalar | None:
 
 
 def _day(text: str) -> int | None:
-    """Return the days since 1970 of a date that is written in full."""
+    """Return the days since 1970 of a date written as YYYY-MM-DD."""
     try:
         return (date.fromisoformat(text) - date(1970, 1, 1)).days if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else None
     except ValueError:
@@ -333,13 +333,13 @@ def _day(text: str) -> int | None:
 
 
 def _with_partition(schema: pa.Schema, column: pa.Field) -> pa.Schema:
-    """Add a partition column; one that the files have as well is what its folder says, as in Spark and DuckDB."""
+    """Add a partition column; where files have it as well, the folder's value counts, as in Spark and DuckDB."""
     position = schema.get_field_index(column.name)
     return schema.append(column) if position < 0 else schema.set(position, column)
 
 
 def _layouts(footers: Sequence[Footer | None]) -> tuple[Layout | None, pa.Array]:
-    """Return the layout that all files agree on which name one, and the id of each file's."""
+    """Return the layout that all files with a recorded layout share, and the layout id of each file."""
     texts = [None if footer is None else footer.metadata.get(LAYOUT_KEY) for footer in footers]
     known = {text: _layout(text) for text in dict.fromkeys(texts) if text is not None}
     ids = [layout.id if text is not None and (layout := known[text]) else None for text in texts]
