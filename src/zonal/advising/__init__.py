@@ -1,1 +1,1 @@
-"""Advice on a table: which layouts would bring what, at which cost, and what experience says of them."""
+"""Advice on a table: candidate layouts, what queries would read with each, what each costs, and cautions."""

@@ -1,4 +1,4 @@
-"""Prices and times in sentences, rounded."""
+"""Print rounded prices and times for sentences."""
 
 
 def price_text(price: float) -> str:

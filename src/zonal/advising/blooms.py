@@ -1,4 +1,4 @@
-"""Bloom filters next to a layout: for columns outside of it that queries ask for single values of."""
+"""Find columns for which Bloom filters would help: outside of the layout, and filtered by equality."""
 
 from collections.abc import Sequence
 
@@ -16,21 +16,20 @@ from zonal.values.columns import find, leaf_type
 LEAST_DISTINCT = 1000
 LEAST_WEIGHT = 0.01
 FALSE_POSITIVES = 0.01
-"""Row groups that a filter keeps for nothing."""
+"""Share of row groups that a filter keeps although they lack the value."""
 _LEAST_GAIN, _LEAST_SHARE = 0.25, 0.05
 
 
 def useful_blooms(
-    ground: Ground, layout: Layout | None, found: Prediction, filtered: Sequence[Filtered]
+    ground: Ground, layout: Layout | None, prediction: Prediction, filtered: Sequence[Filtered]
 ) -> tuple[Bloom, ...]:
-    """Return the columns whose filters would spare queries at least a quarter of what they read, heaviest first;
-    queries that read next to nothing with the layout alone need none.
+    """Return the columns whose filters would save their queries at least a quarter of what they read, heaviest first.
 
-    `found` is what the held-out queries read with the layout. A value is taken to lie in as many row groups as it has
-    rows on average: filters help for values that are rare.
+    Queries that read next to nothing with the layout alone need none. `prediction` is for the held-out queries with the
+    layout. A value is assumed to be in as many row groups as it has rows on average: filters help for rare values.
     """
-    groups = max(ground.rows / ground.row_group_rows, float(found.files), 1.0)
-    # A tree names all filtered columns; what it doesn't cut, or hardly, is seen by what its queries read.
+    groups = max(ground.rows / ground.row_group_rows, float(prediction.files), 1.0)
+    # A tree names all filtered columns, also those that it hardly cuts: there, what its queries read decides.
     inside = set(layout.columns if layout is not None and layout.kind != TREE else ())
     blooms = [
         bloom
@@ -40,29 +39,29 @@ def useful_blooms(
         and not _is_floating(ground, column.column)
         and column.equality >= LEAST_WEIGHT
         and (column.distinct or 0) >= LEAST_DISTINCT
-        and (bloom := _bloom(ground, column, found, groups)) is not None
+        and (bloom := _bloom(ground, column, prediction, groups)) is not None
     ]
     return tuple(sorted(blooms, key=lambda bloom: (-bloom.weight, bloom.column)))
 
 
 def _is_floating(ground: Ground, column: str) -> bool:
-    """Tell columns of floats: a filter hashes bits, and 0.0 and -0.0, which are equal, have different ones."""
+    """Tell whether a column has floats: a filter hashes bits, which differ for 0.0 and -0.0, though they are equal."""
     schema = ground.snapshot.schema
     return bool(pa.types.is_floating(leaf_type(schema, find(schema, column))))
 
 
-def _bloom(ground: Ground, column: Filtered, found: Prediction, groups: float) -> Bloom | None:
-    asking = []
+def _bloom(ground: Ground, column: Filtered, prediction: Prediction, groups: float) -> Bloom | None:
+    numbers = []
     values = []
     for number, bound in enumerate(ground.measured.bounds):
         equal = [leaf for leaf in filters_of(bound) if leaf.column == column.column and is_equality(leaf)]
         if equal:
-            asking.append(number)
+            numbers.append(number)
             values.append(min(len(getattr(leaf, "intervals", ())) for leaf in equal))
-    if not asking:
+    if not numbers:
         return None
-    weights = ground.measured.weights[asking]
-    before = found.row_group_shares[asking]
+    weights = ground.measured.weights[numbers]
+    before = prediction.row_group_shares[numbers]
     distinct = _distinct_in_table(ground, column)
     lying = np.minimum(np.array(values) * (ground.rows / distinct) / groups, 1.0)
     after = np.minimum(before, before * FALSE_POSITIVES + lying)
@@ -78,7 +77,7 @@ def _bloom(ground: Ground, column: Filtered, found: Prediction, groups: float) -
 
 
 def _distinct_in_table(ground: Ground, column: Filtered) -> float:
-    """Guess the distinct values of the table; those that the sample has once stand for more of their kind."""
+    """Estimate the distinct values of the table from the sample; values that it has once stand for others."""
     seen = float(column.distinct or 1)
     if column.distinct_is_all:
         return seen

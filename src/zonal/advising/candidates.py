@@ -1,4 +1,4 @@
-"""What could be done with a table: each candidate measured on the queries that were held out, with its cost."""
+"""List the candidates for a table, each measured on the held-out queries, with its cost."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ from zonal.trials.today import regressions, standing
 from zonal.values.arrays import Float64Array
 
 TIE, TIE_SHARE = 0.05, 0.002
-"""Candidates whose shares differ by less than this part, or this much, are taken to be equal: the simpler one wins."""
+"""Candidates whose shares differ by at most this factor, or this difference, are equal: the simpler one wins."""
 _WORST = 5
 _COMPLEXITY = {"leave": 0, "sizes": 1, "linear": 2, "zorder": 3, "hilbert": 4, "tree": 5, "partition": 6}
 
@@ -29,8 +29,8 @@ class Account:
     def __init__(self, ground: Ground, prices: Prices, per_day: float, *, hide: bool) -> None:
         self.ground, self.prices, self.per_day, self.hide = ground, prices, per_day, hide
         today = ground.standing.current
-        self.found: dict[Layout, Prediction] = {}
-        """What was predicted for each layout."""
+        self.predictions: dict[Layout, Prediction] = {}
+        """The prediction for each layout."""
         self.now = Prediction.of(
             today.files,
             today.shares[ground.held],
@@ -43,7 +43,7 @@ class Account:
         self,
         kind: CandidateKind,
         text: str,
-        found: Prediction,
+        prediction: Prediction,
         *,
         layout: Layout | None = None,
         reads: Reads | None = None,
@@ -53,18 +53,18 @@ class Account:
         """Return the candidate with its costs and with the queries that it makes worse."""
         ground = self.ground
         saved = saved_bytes(
-            ground.measured, self.now.shares, found.shares, table_bytes=ground.bytes, per_day=self.per_day
+            ground.measured, self.now.shares, prediction.shares, table_bytes=ground.bytes, per_day=self.per_day
         )
-        worse = regressions(self.now, found)
+        worse = regressions(self.now, prediction)
         if layout is not None:
-            self.found[layout] = found
+            self.predictions[layout] = prediction
         return Candidate(
             kind=kind,
             text=text,
             layout=layout,
-            reads=reads or reads_of(found, ground.measured.weights),
-            files=found.files,
-            gain=1 - found.mean / self.now.mean if self.now.mean > 0 else 0.0,
+            reads=reads or reads_of(prediction, ground.measured.weights),
+            files=prediction.files,
+            gain=1 - prediction.mean / self.now.mean if self.now.mean > 0 else 0.0,
             cost=cost_of(
                 rewritten_bytes=round(ground.bytes * share_rewritten),
                 rewritten_rows=ground.rows * share_rewritten,
@@ -72,35 +72,37 @@ class Account:
                 saved_per_day=saved,
                 prices=self.prices,
             ),
-            worse=tuple(self._regression(query, found) for query in worse[:_WORST].tolist()),
+            worse=tuple(self._regression(query, prediction) for query in worse[:_WORST].tolist()),
             worse_count=len(worse),
             note=note,
-            extrapolated=found.extrapolated,
+            extrapolated=prediction.extrapolated,
         )
 
-    def _regression(self, number: int, found: Prediction) -> Regression:
+    def _regression(self, number: int, prediction: Prediction) -> Regression:
         query = self.ground.measured.queries[number]
         return Regression(
             query=describe(query.predicate, hide=self.hide),
             source=query.source,
             count=query.count,
             before=float(self.now.shares[number]),
-            after=float(found.shares[number]),
+            after=float(prediction.shares[number]),
         )
 
 
-def reads_of(found: Prediction, weights: Float64Array) -> Reads:
-    """Return the means of a prediction; new files are about equally large, so that their share is the bytes'."""
-    groups = float(found.row_group_shares @ weights)
-    return Reads(*(min(share, 1.0) for share in (found.mean, found.mean, groups, found.low, found.high)))
+def reads_of(prediction: Prediction, weights: Float64Array) -> Reads:
+    """Return the means of a prediction; new files are about equally large, so files and bytes have one share."""
+    groups = float(prediction.row_group_shares @ weights)
+    return Reads(
+        *(min(share, 1.0) for share in (prediction.mean, prediction.mean, groups, prediction.low, prediction.high))
+    )
 
 
 def all_candidates(account: Account, now: Reads) -> Iterator[Candidate]:
-    """Yield every candidate; `now` is what is read today, with files and row groups counted by themselves."""
+    """Yield every candidate; `now` is what is read today."""
     ground = account.ground
     yield account.candidate("leave", "leave as it is", account.now, reads=now, share_rewritten=0.0)
-    if (found := _sizes(account)) is not None:
-        yield found
+    if (compacted := _sizes(account)) is not None:
+        yield compacted
     for layout in finalists(ground):
         again = "The layout that the table records, over all its files." if layout == ground.snapshot.layout else ""
         kind: CandidateKind = layout.kind  # type: ignore[assignment]
@@ -137,12 +139,12 @@ def _sizes(account: Account) -> Candidate | None:
     after = merged(ground.snapshot, ground.target_file_bytes, columns)
     if after is None:
         return None
-    found = standing(after.snapshot, ground.measured.bounds, ground.measured.weights).current
+    prediction = standing(after.snapshot, ground.measured.bounds, ground.measured.weights).current
     files = ground.snapshot.files
     return account.candidate(
         "sizes",
         "the same order in larger files",
-        found,
+        prediction,
         share_rewritten=float(files.sizes[after.rewritten].sum()) / max(ground.bytes, 1),
         note="Fewer files to plan and open, but no fewer bytes: compact with the table's own tool (OPTIMIZE, "
         "rewrite_data_files), or let a clustering do it on the way.",
@@ -150,16 +152,16 @@ def _sizes(account: Account) -> Candidate | None:
 
 
 def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Put those first under which queries read least; of about equal ones the simplest."""
+    """Sort candidates by what queries read, least first; of about equal ones the simplest first."""
     waiting = sorted(candidates, key=lambda each: (each.reads.bytes, _complexity(each), each.text))
-    found: list[Candidate] = []
+    ranking: list[Candidate] = []
     while waiting:
         least = waiting[0].reads.bytes
         tied = [each for each in waiting if each.reads.bytes <= max(least * (1 + TIE), least + TIE_SHARE)]
         simplest = min(tied, key=lambda each: (_complexity(each), each.reads.bytes))
-        found.append(simplest)
+        ranking.append(simplest)
         waiting.remove(simplest)
-    return found
+    return ranking
 
 
 def _complexity(candidate: Candidate) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The same rows in fewer, larger files: what a compaction that changes no order would bring."""
+"""Simulate a compaction: the same rows in the same order, in fewer, larger files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from zonal.snapshot import UNKNOWN, Bounds, Buckets, Snapshot
 from zonal.values.arrays import Int64Array
 
 FEWER = 0.7
-"""Of the files that are left at most, for a compaction to be worth its while."""
+"""Largest share of the files that may be left for a compaction to be worth trying."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ def merged(snapshot: Snapshot, target_file_bytes: int, columns: list[str]) -> Me
 
 
 def _groups(partition: Int64Array, sizes: Int64Array, target: int) -> Int64Array:
-    """Number the files to be; a new one begins with every partition, and where the last has reached the target."""
+    """Number the new files; one begins with every partition, and where the last one has reached the target."""
     if not len(sizes):
         return np.zeros(0, np.int64)
     ends = np.cumsum(sizes)
@@ -68,26 +68,26 @@ def _groups(partition: Int64Array, sizes: Int64Array, target: int) -> Int64Array
 
 @dataclass(frozen=True, eq=False)
 class _Joined:
-    """Runs of files that become one each."""
+    """Runs of consecutive files, of which each becomes one file."""
 
     order: Int64Array
     starts: Int64Array
 
     def total(self, counts: Int64Array) -> Int64Array:
-        """Add up; what isn't known of one isn't known of the sum."""
+        """Add up the counts of each run; with an unknown count, the sum is unknown."""
         sums = np.add.reduceat(counts[self.order], self.starts)
         known = np.logical_and.reduceat(counts[self.order] != UNKNOWN, self.starts)
         return np.where(known, sums, UNKNOWN)
 
     def first(self, bounds: Bounds) -> Bounds:
-        """Take the first one's: partition values are the same in all of them."""
+        """Return the bounds of the first file of each run, for partition values, which are equal in a run."""
         at = self.order[self.starts]
         return Bounds(
             bounds.lower.take(pa.array(at)), bounds.upper.take(pa.array(at)), bounds.nulls[at], bounds.nans[at]
         )
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """Return bounds around all of them; one that isn't known leaves the run's unknown."""
+        """Return bounds that cover each run; with an unknown bound, the run's is unknown."""
         return Bounds(
             self._extreme(bounds.lower, "min"),
             self._extreme(bounds.upper, "max"),
@@ -101,7 +101,7 @@ class _Joined:
         plain = values.storage if isinstance(values, pa.ExtensionArray) else values
         table = pa.table({"group": group, "value": plain.take(pa.array(self.order))})
         options = pa.compute.ScalarAggregateOptions(skip_nulls=False)
-        found = table.group_by("group", use_threads=False).aggregate([("value", which, options)])
-        column = found.sort_by("group").column(f"value_{which}").combine_chunks()
+        extremes = table.group_by("group", use_threads=False).aggregate([("value", which, options)])
+        column = extremes.sort_by("group").column(f"value_{which}").combine_chunks()
         column = column.cast(plain.type)
         return pa.ExtensionArray.from_storage(kind, column) if isinstance(kind, pa.BaseExtensionType) else column

@@ -1,4 +1,4 @@
-"""From what is known of a table and its queries to the advice."""
+"""Compose the advice on a table: measure the candidates, decide, and add Bloom filters and cautions."""
 
 import re
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from zonal.values.arrays import Float64Array
 from zonal.workload.query import Summary, Workload
 
 _TRANSFORM = re.compile(r"\w+\((?:\d+, ?)?(?P<column>[^()]+?)(?:, ?\d+)?\)")
-"""A partition field for people that is a function of a column: `day(ts)`, `bucket(16, id)`."""
+"""The text of a partition field that is a function of a column: `day(ts)`, `bucket(16, id)`."""
 _ALL_SEEN = 0.9
 _NOTHING = Reads(1.0, 1.0, None, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What the account is made with, and what the logs were like."""
+    """Prices, scans per day and facts about the logs, which the costs are computed with."""
 
     summary: Summary
     joins: tuple[str, ...]
@@ -41,25 +41,27 @@ class Terms:
 
 
 def terms_of(workload: Workload, prices: Prices, per_day: float | None, *, hide: bool) -> Terms:
-    """Find out what the account rests on: scans a day by the log's time, unless they are given."""
+    """Return the terms of the costs; scans per day come from the log's times, unless they are given."""
     scans = sum(query.count for query in workload.queries)
     days = workload.summary.days
-    told: list[str] = []
+    assumptions: list[str] = []
     if per_day is not None:
-        told.append(f"The table is scanned {per_day:,.6g} times a day, as given.")
+        assumptions.append(f"The table is scanned {per_day:,.6g} times a day, as given.")
     elif days is not None and days >= 1:
         per_day = scans / days
-        told.append(f"The table is scanned {per_day:,.3g} times a day: {scans:,} scans in the log's {days:,.3g} days.")
+        assumptions.append(
+            f"The table is scanned {per_day:,.3g} times a day: {scans:,} scans in the log's {days:,.3g} days."
+        )
     else:
         per_day = float(scans)
         why = "knows no times" if days is None else "spans less than a day"
-        told.append(
+        assumptions.append(
             f"The log is one day: it {why}, so that its {scans:,} scans count as a day's. Say how many there are a "
             f"day ({option('per_day')}) if not."
         )
     if all(query.bytes is None for query in workload.queries):
-        told.append("A query reads all columns of the files that it can't skip: the log doesn't tell its bytes.")
-    told.append(
+        assumptions.append("A query reads all columns of the files that it can't skip: the log doesn't tell its bytes.")
+    assumptions.append(
         f"Prices: ${prices.scan:g} a TB scanned, ${prices.core_hour:g} a core-hour, ${prices.storage:g} a GB and "
         f"month; replaced files are kept for {prices.keep_days:g} days."
     )
@@ -68,7 +70,7 @@ def terms_of(workload: Workload, prices: Prices, per_day: float | None, *, hide:
         joins=_joins(workload),
         prices=prices,
         per_day=per_day,
-        assumptions=tuple(told),
+        assumptions=tuple(assumptions),
         hide=hide,
     )
 
@@ -82,7 +84,7 @@ def _joins(workload: Workload) -> tuple[str, ...]:
 
 
 def nothing_known(snapshot: Snapshot, terms: Terms, target_file_bytes: int, reason: str) -> Advice:
-    """Return the advice for a table of which too little is known to say anything."""
+    """Return the advice for a table of which too little is known."""
     files = snapshot.files
     return Advice(
         table=snapshot.name,
@@ -114,7 +116,7 @@ def nothing_known(snapshot: Snapshot, terms: Terms, target_file_bytes: int, reas
 
 
 def conclude(ground: Ground, terms: Terms) -> Advice:
-    """Try the candidates, and say what to do."""
+    """Measure the candidates, and decide what to do."""
     account = Account(ground, terms.prices, terms.per_day, hide=terms.hide)
     now = _reads(ground, account.now)
     candidates = ranked(list(all_candidates(account, now)))
@@ -122,7 +124,7 @@ def conclude(ground: Ground, terms: Terms) -> Advice:
     likely = first_layout(candidates) or decision.best
     filtered = filtered_columns(ground)
     layout = likely.layout
-    after = account.found[layout] if layout is not None else account.now
+    after = account.predictions[layout] if layout is not None else account.now
     return replace(
         nothing_known(ground.snapshot, terms, ground.target_file_bytes, decision.reason),
         queries=len(ground.asked),
@@ -145,28 +147,28 @@ def _best_first(candidates: Sequence[Candidate], best: Candidate) -> list[Candid
 
 
 def _mean(ground: Ground, shares: Float64Array) -> Reads:
-    """Return the mean over the held-out queries of what is known for all."""
-    some, weights = shares[ground.held], ground.measured.weights
-    return replace(reads_of(Prediction.of(0, some, some, weights, seed=ground.seed), weights), row_groups=None)
+    """Return the mean over the held-out queries of shares that are known for all queries."""
+    held, weights = shares[ground.held], ground.measured.weights
+    return replace(reads_of(Prediction.of(0, held, held, weights, seed=ground.seed), weights), row_groups=None)
 
 
 def _reads(ground: Ground, today: Prediction) -> Reads:
-    """Return what is read today; files count by themselves here, for they may be of any size."""
-    files, found = ground.snapshot.files, reads_of(today, ground.measured.weights)
+    """Return what is read today; the share of files is counted separately, as today's files may have any size."""
+    files, reads = ground.snapshot.files, reads_of(today, ground.measured.weights)
     if ground.groups_today is None:
-        found = replace(found, row_groups=None)
+        reads = replace(reads, row_groups=None)
     if (files.sizes == files.sizes[0]).all():
-        return found
+        return reads
     alike = replace(ground.snapshot, files=replace(files, sizes=np.ones(len(files), np.int64)))
     counted = standing(alike, ground.measured.bounds, ground.measured.weights).current
-    return replace(found, files=min(counted.mean, 1.0))
+    return replace(reads, files=min(counted.mean, 1.0))
 
 
 def filtered_columns(ground: Ground) -> tuple[Filtered, ...]:
     """Describe the columns that queries filter, those of the most weight first."""
     weights, equal = filter_weights(ground.asked)
     coded, snapshot = ground.sample.coded, ground.snapshot
-    found = []
+    columns = []
     for name, weight in weights.items():
         distinct: int | None = None
         is_all = False
@@ -174,9 +176,9 @@ def filtered_columns(ground: Ground) -> tuple[Filtered, ...]:
             codes = coded.codes[:, coded.columns.index(name)]
             counts = np.bincount(codes[codes != NULL])
             distinct = int((counts > 0).sum())
-            # Good and Turing: what a sample has once is what it would meet next for the first time.
+            # Good and Turing: the share of values seen once estimates the chance that the next value is new.
             is_all = float((counts == 1).sum()) <= (1 - _ALL_SEEN) * max(distinct, 1)
-        found.append(
+        columns.append(
             Filtered(
                 column=name,
                 weight=min(weight, 1.0),
@@ -187,7 +189,7 @@ def filtered_columns(ground: Ground) -> tuple[Filtered, ...]:
                 partitions=_partitions_by(snapshot, name),
             )
         )
-    return tuple(found)
+    return tuple(columns)
 
 
 def _partitions_by(snapshot: Snapshot, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What files can decide: a range without an upper limit keeps every file that might hold NaN, the largest float."""
+"""Mark ranges that no file's bounds can exclude: without an upper limit, they match NaN, the largest float."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ REASON = "NaN is above every limit, and the files don't tell whether they hold i
 
 
 def float_columns(snapshot: Snapshot, names: Sequence[str]) -> set[str]:
-    """Return the columns that may hold NaN without the files telling so: floats, but in Iceberg, which counts NaN."""
+    """Return the columns whose files don't say whether they hold NaN: floats, except in Iceberg, which counts NaN."""
     if snapshot.format == "iceberg":
         return set()
     schema = snapshot.schema

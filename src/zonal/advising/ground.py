@@ -1,4 +1,4 @@
-"""What all candidates are tried on: the sample, the queries in two halves, and what they read today."""
+"""Hold what all candidates are measured with: the sample, training and held-out queries, and what they read today."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,30 +21,30 @@ _SCREEN_ROWS, _SCREEN_FILES, _SCREEN_QUERIES = 12_000, 250, 250
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """A table and its queries, ready for any number of candidates."""
+    """A table and its queries, ready to measure any number of candidates."""
 
     snapshot: Snapshot
     asked: BoundQueries
     decided: tuple[Bound, ...]
-    """What files can decide of the queries; trees are learned from all of them, predictions rest on this."""
+    """The queries' predicates as far as files can decide them, for predictions; trees are learned from `asked`."""
     fit: Fit
     standing: Standing
     """What all the queries read today."""
     groups_today: Float64Array | None
-    """What they read if row groups are skipped, too, where that is known."""
+    """What all the queries read if row groups are skipped, too, where that is known."""
     sample: Trial
-    """With all the queries; its partitions are those that were looked at."""
+    """The sample with all the queries; its partitions are those that were sampled."""
     learn: Int64Array
-    """The queries that candidates are made and chosen with …"""
+    """Numbers of the training queries, with which candidates are made and chosen."""
     held: Int64Array
-    """… and those that they are measured with."""
+    """Numbers of the held-out queries, with which they are measured."""
     columns: tuple[str, ...]
     """The columns that rows may be ordered by, those of the most weight first."""
     target_file_bytes: int
     rows: int
-    """Rows of the whole table, about."""
+    """Approximate rows of the whole table."""
     row_seconds: float
-    """Core-seconds that a row takes in a rewrite."""
+    """Core-seconds per row of a rewrite."""
     seed: int = 0
     row_group_rows: int = DEFAULT_ROW_GROUP_ROWS
 
@@ -55,35 +55,35 @@ class Ground:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether every partition was looked at."""
+        """Tell whether every partition was sampled."""
         return len(self.sample.partition_rows) >= len(np.unique(self.snapshot.files.partition))
 
     @cached_property
     def measured(self) -> BoundQueries:
-        """The queries that are held out."""
+        """Return the held-out queries."""
         return self._half(self.held)
 
     @cached_property
     def learning(self) -> Trial:
-        """The sample with the queries to learn from."""
+        """Return the sample with the training queries."""
         return self._with(self.learn)
 
     @cached_property
     def measuring(self) -> Trial:
-        """The sample with the queries that are held out."""
+        """Return the sample with the held-out queries."""
         return self._with(self.held)
 
     @cached_property
     def screening(self) -> Trial:
-        """Some of the sample's rows, with the heaviest queries to learn from: enough to tell candidates apart."""
+        """Return some of the sample's rows with the heaviest training queries: enough to compare candidates."""
         heaviest = np.argsort(-self.asked.weights[self.learn], kind="stable")[:_SCREEN_QUERIES]
         trial = self._with(np.sort(self.learn[heaviest]))
         rows = len(trial.coded)
         if rows <= _SCREEN_ROWS:
             return trial
-        some = np.sort(np.random.default_rng(self.seed).choice(rows, _SCREEN_ROWS, replace=False))
-        fewer = Sample(trial.rows.data.take(some), trial.rows.partition[some])
-        return replace(trial, rows=fewer, coded=trial.coded.some(some))
+        drawn = np.sort(np.random.default_rng(self.seed).choice(rows, _SCREEN_ROWS, replace=False))
+        fewer = Sample(trial.rows.data.take(drawn), trial.rows.partition[drawn])
+        return replace(trial, rows=fewer, coded=trial.coded.some(drawn))
 
     def unparted(self) -> "Ground":
         """Return the same with all queries on both sides: what they read under a layout that is decided."""
@@ -100,16 +100,16 @@ class Ground:
         )
 
     def _half(self, queries: Int64Array) -> BoundQueries:
-        """Take queries of one half; those that are in both have half of their runs here."""
+        """Return the training or the held-out queries; those that are in both have half of their runs here."""
         both = np.isin(queries, self.learn) & np.isin(queries, self.held)
         return self.asked.some(queries, np.where(both, 0.5, 1.0))
 
     def layout(self, kind: str, columns: tuple[str, ...]) -> Layout:
-        """Return the layout with the sizes that were asked for."""
+        """Return a layout with the ground's sizes of files and row groups."""
         return Layout(kind, columns, target_file_bytes=self.target_file_bytes, row_group_rows=self.row_group_rows)
 
     def screened(self, layout: Layout) -> float:
-        """Return about what the queries to learn from read under a layout, with fewer files than there will be."""
+        """Estimate what the training queries read under a layout, with fewer files than it would have."""
         trial = self.screening
         whole = trial.total_rows * trial.row_bytes
         size = max(layout.target_file_bytes, round(whole / _SCREEN_FILES))
@@ -118,23 +118,23 @@ class Ground:
 
     def predicted(self, layout: Layout, trial: Trial | None = None) -> Prediction:
         """Return what the held-out queries would read."""
-        found = predict(trial or self.measuring, layout, seed=self.seed)
-        return found if trial is not None or self.is_whole else self._of_all_partitions(found)
+        prediction = predict(trial or self.measuring, layout, seed=self.seed)
+        return prediction if trial is not None or self.is_whole else self._of_all_partitions(prediction)
 
-    def _of_all_partitions(self, found: Prediction) -> Prediction:
-        """Carry over to the whole table what was found in some partitions.
+    def _of_all_partitions(self, sampled: Prediction) -> Prediction:
+        """Extrapolate a prediction from the sampled partitions to all.
 
-        What partition values skip is known for all of them; what the layout skips inside of those that are left is
-        taken to be as in the partitions that were looked at.
+        What partition values skip is known for all of them; inside the others, the layout is assumed to skip as much as
+        in the sampled partitions.
         """
         exact = self.standing.partition_only.shares[self.held]
-        looked = _partition_shares(self.measuring)
-        inside = np.divide(found.shares, looked, out=np.full_like(looked, np.nan), where=looked > 0)
-        groups = np.divide(found.row_group_shares, looked, out=np.full_like(looked, np.nan), where=looked > 0)
+        needed = _partition_shares(self.measuring)
+        inside = np.divide(sampled.shares, needed, out=np.full_like(needed, np.nan), where=needed > 0)
+        groups = np.divide(sampled.row_group_shares, needed, out=np.full_like(needed, np.nan), where=needed > 0)
         usual, usual_groups = (float(np.nanmean(part)) if np.isfinite(part).any() else 1.0 for part in (inside, groups))
         scale = self.rows / max(self.sample.total_rows, 1)
         return Prediction.of(
-            max(len(np.unique(self.snapshot.files.partition)), round(found.files * scale)),
+            max(len(np.unique(self.snapshot.files.partition)), round(sampled.files * scale)),
             np.clip(exact * np.where(np.isnan(inside), usual, inside), 0.0, 1.0),
             np.clip(exact * np.where(np.isnan(groups), usual_groups, groups), 0.0, 1.0),
             self.measured.weights,

@@ -1,4 +1,4 @@
-"""Layouts worth a closer look: the best of each kind, found by rough predictions on the queries to learn from."""
+"""Search for the best layouts of each kind, by rough predictions on the training queries."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -12,11 +12,11 @@ from zonal.trials.boxes import boxes_of
 from zonal.trials.trial import Trial
 
 _SINGLES, _COLUMNS = 12, 5
-"""Columns that are tried alone, those of the most weight; and of them the best ones, that are tried together."""
+"""How many columns are tried alone, those of the most weight, and how many of them are then tried together."""
 _FINALISTS = 2
 _MOST_TOGETHER = 4
 _LEAF_ROWS = 64
-"""Rows of the sample that a leaf has at least: smaller ones can't be measured, and growing them takes long."""
+"""Least rows of the sample per leaf: smaller leaves can't be measured, and growing them takes long."""
 
 
 def finalists(ground: Ground) -> list[Layout]:
@@ -27,9 +27,9 @@ def finalists(ground: Ground) -> list[Layout]:
     singles = _ranked(ground, (ground.layout("linear", (name,)) for name in names))
     best = [layout.columns[0] for layout in singles[:_COLUMNS]]
     pairs = _ranked(ground, (ground.layout("linear", pair) for pair in permutations(best, 2)))
-    curves = _ranked(ground, (ground.layout("zorder", some) for some in _together(best)))
-    found = [singles[0], *pairs[:1], *curves[:_FINALISTS]]
-    found += [replace(layout, kind="hilbert") for layout in curves[:1]]
+    curves = _ranked(ground, (ground.layout("zorder", columns) for columns in _together(best)))
+    layouts = [singles[0], *pairs[:1], *curves[:_FINALISTS]]
+    layouts += [replace(layout, kind="hilbert") for layout in curves[:1]]
     tree = learn_tree(
         ground.learning,
         [ground.asked.bounds[query] for query in ground.learn],
@@ -39,11 +39,11 @@ def finalists(ground: Ground) -> list[Layout]:
         seed=ground.seed,
     )
     if tree is not None:
-        found.append(tree)
+        layouts.append(tree)
     recorded = ground.snapshot.layout
     if recorded is not None and set(recorded.columns) <= set(ground.sample.coded.columns):
-        found.append(replace(recorded, target_file_bytes=ground.target_file_bytes))
-    return list(dict.fromkeys(found))
+        layouts.append(replace(recorded, target_file_bytes=ground.target_file_bytes))
+    return list(dict.fromkeys(layouts))
 
 
 def _together(names: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Columns without bounds: whether files tell them, and which property of the table makes writers do so."""
+"""Find columns without bounds in files, and the table property that makes writers store them."""
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ _MOST_UNKNOWN = 0.5
 
 
 def has_statistics(snapshot: Snapshot, column: str) -> bool:
-    """Tell whether most files have bounds of a column; one of nulls alone has none, and needs none."""
+    """Tell whether most files have bounds of a column, or only nulls in it, which need no bounds."""
     bounds = snapshot.files.bounds.get(column)
     if bounds is None:
         return False
@@ -23,7 +23,7 @@ def has_statistics(snapshot: Snapshot, column: str) -> bool:
 
 
 def statistics_advice(snapshot: Snapshot, column: str) -> str:
-    """Say what to set so that new files have bounds of a column."""
+    """Return a sentence on what to set so that new files have bounds of a column."""
     if snapshot.format == "iceberg":
         mode = "truncate(16)" if _is_text(snapshot.schema, column) else "full"
         return f"Set the table property 'write.metadata.metrics.column.{column}' = '{mode}', and rewrite the files."

@@ -1,4 +1,4 @@
-"""Another partitioning with a curve inside of it: told for information, zonal doesn't repartition in place."""
+"""Search for a better partitioning with a curve inside; for information, as zonal doesn't repartition in place."""
 
 from dataclasses import dataclass, replace
 
@@ -20,30 +20,31 @@ _UNITS = ("day", "month")
 
 @dataclass(frozen=True, eq=False)
 class Partitioned:
-    """A partitioning, for people, and the sample in it."""
+    """A partitioning, with the sample in it."""
 
     by: str
+    """The partition field for people: `region`, `day(ts)`."""
     partitions: int
     trial: Trial
     layout: Layout
 
 
 def best_partitioning(ground: Ground) -> Partitioned | None:
-    """Return the partitioning by a filtered column under which the queries to learn from read least.
+    """Return the partitioning by a filtered column under which the training queries read least.
 
-    Columns with few values partition by these, times by day or month. A partition has at least one file, so that only
-    those that leave files of about the target size are worth a try.
+    Columns with few values partition by value, times by day or month. A partition has at least one file, so that only
+    partitionings that leave files of about the target size are tried.
     """
     files = ground.rows * ground.sample.row_bytes / ground.target_file_bytes
     most = min(MOST_PARTITIONS, max(2, int(files)))
     best: tuple[float, Partitioned] | None = None
     for name in ground.columns[:_TRIED]:
-        found = _parts(ground.screening, name, most)
+        parts = _parts(ground.screening, name, most)
         inside = tuple(other for other in ground.columns if other != name)[:2]
-        if found is None or not inside:
+        if parts is None or not inside:
             continue
         layout = ground.layout("zorder" if len(inside) > 1 else "linear", inside)
-        by, number = found
+        by, number = parts
         rough = replace(layout, row_group_rows=2**62)
         score = ground.predicted(rough, _in_parts(ground.screening, number, ground.rows)).mean
         if best is None or score < best[0]:
@@ -55,7 +56,7 @@ def best_partitioning(ground: Ground) -> Partitioned | None:
 
 
 def _parts(trial: Trial, name: str, most: int) -> tuple[str, Int64Array] | None:
-    """Number the partition of each row by a column's values, or by their days or months."""
+    """Return a partition field, and each row's partition number by a column's values, days or months."""
     codes = trial.coded.codes[:, trial.coded.columns.index(name)]
     distinct = len(np.unique(codes))
     if 2 <= distinct <= most and distinct * 20 <= len(codes):
@@ -72,8 +73,8 @@ def _parts(trial: Trial, name: str, most: int) -> tuple[str, Int64Array] | None:
 
 
 def _in_parts(trial: Trial, number: Int64Array, rows: int) -> Trial:
-    """Return the trial with another partitioning; the rows' bounds tell what its values skip."""
+    """Return the trial with another partitioning, whose values skip by the bounds of the rows."""
     weight = np.bincount(number, trial.row_weights)
     share = weight / max(float(weight.sum()), 1e-300)
-    held = {part: max(1, round(rows * of_all)) for part, of_all in enumerate(share.tolist())}
-    return replace(trial, rows=Sample(trial.rows.data, number), partition_rows=held, in_partition=None)
+    partition_rows = {part: max(1, round(rows * of_all)) for part, of_all in enumerate(share.tolist())}
+    return replace(trial, rows=Sample(trial.rows.data, number), partition_rows=partition_rows, in_partition=None)

@@ -1,4 +1,4 @@
-"""The queries that advice rests on: bound to the table, not too many of them, and parted into two halves."""
+"""Choose the queries that advice is based on, bind them to the table, and split them into training and held-out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,16 +16,16 @@ from zonal.values.arrays import Float64Array, Int64Array
 from zonal.workload.query import Query, Workload
 
 MOST_QUERIES = 1000
-"""Distinct queries that are asked of all files: the heaviest, and others that stand for the rest."""
+"""Distinct queries that are matched against all files: the heaviest, and others that stand for the rest."""
 HEAVY = 0.02
-"""Share of the weight from which on a query that runs again counts as one that will."""
+"""From this share of the weight on, a query that ran repeatedly is expected to run again."""
 LEAST_QUERIES = 8
-"""With fewer, candidates are chosen and measured on the same ones."""
+"""With fewer queries, candidates are chosen and measured on the same ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class BoundQueries:
-    """Queries that fit the table, with how much each of them matters."""
+    """Queries bound to the table's schema, with their weights."""
 
     queries: tuple[Query, ...]
     bounds: tuple[Bound, ...]
@@ -38,7 +38,7 @@ class BoundQueries:
         return len(self.queries)
 
     def some(self, numbers: Int64Array, parts: Float64Array | float = 1.0) -> "BoundQueries":
-        """Take some of them, or parts of their runs; the weights' sum is 1 again."""
+        """Return some of the queries, with a part of their runs each; the weights' sum is 1 again."""
         weights = self.weights[numbers] * parts
         return BoundQueries(
             tuple(self.queries[number] for number in numbers),
@@ -48,7 +48,7 @@ class BoundQueries:
         )
 
     def heaviest(self, count: int) -> "BoundQueries":
-        """Take those that matter most."""
+        """Return the queries of the most weight."""
         if len(self) <= count:
             return self
         return self.some(np.sort(np.argsort(-self.weights, kind="stable")[:count]))
@@ -56,7 +56,7 @@ class BoundQueries:
 
 @dataclass(frozen=True)
 class Fit:
-    """What became of the queries on their way to the table."""
+    """How many queries could be bound to the table, and why others couldn't."""
 
     unknown: tuple[str, ...] = ()
     """Why queries couldn't be bound: columns that the table doesn't have."""
@@ -64,13 +64,13 @@ class Fit:
     drawn: int = 0
     """Queries with parameters, whose values were drawn from the table's rows."""
     left_out: int = 0
-    """Light queries that others stand for."""
+    """Light queries that others stand for, as there were too many."""
 
 
 def chosen_queries(workload: Workload, seed: int, most: int = MOST_QUERIES) -> tuple[Workload, Float64Array, int]:
-    """Bound the number of queries; return those kept, the scans that each stands for, and how many are left out.
+    """Limit the number of queries; return those kept, the scans that each stands for, and how many are left out.
 
-    Of the light ones, each is drawn as likely as it is heavy, and all drawn ones together weigh what all of them did.
+    Light queries are drawn with probability proportional to weight, and share the weight of all light queries.
     """
     queries = workload.queries
     runs = np.array([query.count for query in queries], np.float64)
@@ -92,7 +92,7 @@ def bind_queries(
 ) -> tuple[BoundQueries, Fit]:
     """Bind the queries to the table's schema; parameters get values of `data`, where it is given.
 
-    A query whose columns the table doesn't have is left out and counted: tables change, and logs are old.
+    A query with columns that the table doesn't have is left out and counted: tables change, and logs are old.
     """
     kept: list[tuple[int, Bound]] = []
     problems: list[str] = []
@@ -110,52 +110,52 @@ def bind_queries(
         kept.append((number, bound))
     numbers = [number for number, _ in kept]
     weights = np.array([workload.queries[number].weight for number in numbers], np.float64)
-    asked = BoundQueries(
+    bound_queries = BoundQueries(
         tuple(workload.queries[number] for number in numbers),
         tuple(bound for _, bound in kept),
         weights / max(float(weights.sum()), 1e-300),
         runs[numbers] if numbers else np.zeros(0),
     )
-    return asked, Fit(tuple(dict.fromkeys(problems))[:5], len(problems), drawn)
+    return bound_queries, Fit(tuple(dict.fromkeys(problems))[:5], len(problems), drawn)
 
 
-def halves(asked: BoundQueries, seed: int) -> tuple[Int64Array, Int64Array]:
-    """Part the queries into those to learn from and those to measure with: of each kind as many here as there.
+def halves(queries: BoundQueries, seed: int) -> tuple[Int64Array, Int64Array]:
+    """Split the queries into training and held-out queries, stratified by kind.
 
-    Queries are of one kind where they differ in their values alone. Those without a filter, from which nothing can be
-    learned, are in both halves, and so are heavy ones that run again and again: half of their runs are in each. Fewer
-    than `LEAST_QUERIES` are not parted: both halves are all of them.
+    Queries that differ only in their values are of one kind. Those without a filter, from which nothing can be learned,
+    are in both halves, and so are heavy ones that run repeatedly: half of their runs are in each. Fewer than
+    `LEAST_QUERIES` are not split: both halves are all of them.
     """
-    count = len(asked)
+    count = len(queries)
     if count < LEAST_QUERIES:
         return np.arange(count), np.arange(count)
     rng = np.random.default_rng(seed)
-    in_both = np.array([not filters_of(bound) for bound in asked.bounds])
-    in_both |= (asked.weights >= HEAVY) & (asked.runs >= 2)
+    in_both = np.array([not filters_of(bound) for bound in queries.bounds])
+    in_both |= (queries.weights >= HEAVY) & (queries.runs >= 2)
     kinds: dict[str, int] = {}
-    number = [kinds.setdefault(describe(query.predicate, hide=True), len(kinds)) for query in asked.queries]
+    number = [kinds.setdefault(describe(query.predicate, hide=True), len(kinds)) for query in queries.queries]
     order = np.lexsort((rng.random(count), np.array(number)))
     single, both = order[~in_both[order]], order[in_both[order]]
     return np.sort(np.append(single[::2], both)), np.sort(np.append(single[1::2], both))
 
 
 def filters_of(bound: Bound) -> list[Ranges | Nulls]:
-    """List the comparisons that bounds can decide; IS NOT NULL, which excludes next to nothing, is none of them."""
+    """Return the comparisons that bounds can decide, without IS NOT NULL, which excludes next to nothing."""
     return [
         leaf for leaf in leaves_of(bound) if isinstance(leaf, Ranges) or (isinstance(leaf, Nulls) and not leaf.negated)
     ]
 
 
 def is_equality(leaf: Ranges | Nulls) -> bool:
-    """Tell whether single values are asked for."""
+    """Tell whether a comparison selects single values (=, IN)."""
     return isinstance(leaf, Ranges) and bool(leaf.intervals) and all(part.low == part.high for part in leaf.intervals)
 
 
-def filter_weights(asked: BoundQueries) -> tuple[dict[str, float], dict[str, float]]:
-    """Return, for each filtered column, the weight of the queries that filter it, and that ask for single values."""
+def filter_weights(queries: BoundQueries) -> tuple[dict[str, float], dict[str, float]]:
+    """Return, for each filtered column, the weight of the queries that filter it, and that filter it by equality."""
     filtered: dict[str, float] = {}
     equal: dict[str, float] = {}
-    for bound, weight in zip(asked.bounds, asked.weights.tolist(), strict=True):
+    for bound, weight in zip(queries.bounds, queries.weights.tolist(), strict=True):
         leaves = filters_of(bound)
         for name in {leaf.column for leaf in leaves}:
             filtered[name] = filtered.get(name, 0.0) + weight
@@ -166,14 +166,14 @@ def filter_weights(asked: BoundQueries) -> tuple[dict[str, float], dict[str, flo
 
 
 def named_columns(bounds: Sequence[Bound]) -> list[str]:
-    """Name all columns that queries filter, those that only a parameter is compared with, too."""
+    """Return all columns that queries filter, those that are only compared with a parameter included."""
     return list(dict.fromkeys(name for bound in bounds for name in columns_of(bound)))
 
 
-def opaque_filters(asked: BoundQueries) -> dict[str, float]:
+def opaque_filters(queries: BoundQueries) -> dict[str, float]:
     """Return why filters can't be decided by bounds, each with the weight of its queries, heaviest first."""
     reasons: dict[str, float] = {}
-    for bound, weight in zip(asked.bounds, asked.weights.tolist(), strict=True):
+    for bound, weight in zip(queries.bounds, queries.weights.tolist(), strict=True):
         for reason in {leaf.reason for leaf in leaves_of(bound) if isinstance(leaf, Anything)}:
             reasons[reason] = reasons.get(reason, 0.0) + weight
     return dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))

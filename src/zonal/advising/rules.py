@@ -1,6 +1,6 @@
-"""Rules of experience: what is known to go wrong with layouts, looked for in a table and its queries.
+"""Check a table and its queries for known problems of layouts.
 
-Each rule yields a `Caution` with the numbers that it saw and what to do. Codes: `few-queries`, `full-scans`,
+Each rule yields a `Caution` with its numbers and what to do. Codes: `few-queries`, `full-scans`,
 `opaque-filters`, `nan`, `parameters`, `unknown-columns`, `unparsable`, `low-cardinality`, `unique`, `skew`,
 `many-columns`, `dominant-column`, `no-statistics`, `partition-correlated`, `small-table`, `small-files`,
 `extrapolated`, `blocked`.
@@ -29,7 +29,7 @@ from zonal.workload.query import Summary
 FEW_VALUES = 8
 HEAVY_VALUE = 0.10
 MATTERS = 0.05
-"""Share of the weight from which on a column counts as filtered."""
+"""From this share of the weight on, a column counts as filtered."""
 DOMINANT, BESIDES = 0.8, 0.2
 MANY_FULL_SCANS = 0.5
 FEW_FILES = 10
@@ -40,13 +40,13 @@ _LEAST_ROWS = 200
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What the rules look at."""
+    """The facts that the rules check."""
 
     ground: Ground
     summary: Summary
     filtered: tuple[Filtered, ...]
     best: Candidate
-    """The candidate with a layout that is best, or `leave`."""
+    """The best candidate with a layout, or `leave`."""
     hide: bool
 
     @property
@@ -96,11 +96,11 @@ def full_scan_share(ground: Ground) -> float:
 
 
 def _opaque(case: Evidence) -> Iterator[Caution]:
-    found = opaque_filters(case.ground.asked)
-    weight = max(found.values(), default=0.0)
+    weights = opaque_filters(case.ground.asked)
+    weight = max(weights.values(), default=0.0)
     if weight >= MANY_FULL_SCANS / 5:
         reasons = (
-            "" if case.hide else " The reasons: " + "; ".join(quoted(text)[1:-1] for text in list(found)[:3]) + "."
+            "" if case.hide else " The reasons: " + "; ".join(quoted(text)[1:-1] for text in list(weights)[:3]) + "."
         )
         yield Caution(
             "opaque-filters",
@@ -182,8 +182,8 @@ def _unique(case: Evidence) -> Iterator[Caution]:
     for each in case.heavy():
         codes = _codes(case, each.column)
         known = 0 if codes is None else int((codes != NULL).sum())
-        asked_for = each.equality >= each.weight / 2  # ranges of such a column skip well
-        if asked_for and known >= _LEAST_ROWS and (each.distinct or 0) >= _UNIQUE * known:
+        by_equality = each.equality >= each.weight / 2  # ranges of such a column skip well
+        if by_equality and known >= _LEAST_ROWS and (each.distinct or 0) >= _UNIQUE * known:
             yield Caution(
                 "unique",
                 f"{quoted(each.column)} is different in nearly every row ({each.distinct:,} values in {known:,} rows "
