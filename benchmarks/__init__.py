@@ -1,1 +1,1 @@
-"""Measurements of zonal against its targets and its peers."""
+"""Benchmarks of zonal against its targets and its peers."""

@@ -1,9 +1,9 @@
-"""How long `advise` takes on a large table: the log of a Delta table of many files, thirty columns, many queries.
+"""Measure how long `advise` takes on a Delta table of many files and thirty columns, with many queries.
 
 python -m benchmarks.advising [--files 187000] [--queries 1000] [--profile]
 
 The files are links to a few real ones, and the log claims that each has 128 MB: the metadata of a table of 24 TB, on
-the disk of a laptop. `advise` runs in a process of its own, so that the memory is its own.
+the disk of a laptop. `advise` runs in its own process, so that the measured memory is its own.
 """
 
 import argparse
@@ -45,27 +45,27 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=187_000)
     parser.add_argument("--queries", type=int, default=1_000)
     parser.add_argument("--profile", action="store_true")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         table, log = Path(folder) / "events", Path(folder) / "queries.sql"
-        make_table(table, asked.files)
-        make_queries(log, asked.queries)
-        how = "profile" if asked.profile else ""
-        told = subprocess.run(
+        make_table(table, options.files)
+        make_queries(log, options.queries)
+        how = "profile" if options.profile else ""
+        result = subprocess.run(
             [sys.executable, "-c", ADVISE, f"delta:{table}", str(log), how],
             stdout=subprocess.PIPE,
             text=True,
             check=True,
         )
-        files, queries, seconds, cpu, peak, reason = json.loads(told.stdout)
+        files, queries, seconds, cpu, peak, reason = json.loads(result.stdout)
     print(f"advise on {files:,} files, {COLUMNS} columns, {queries:,} queries: {seconds:.1f} s ({cpu:.1f} of a core), "
           f"{peak:,.0f} MB. {reason}")  # fmt: skip
 
 
 def make_table(folder: Path, files: int) -> None:
-    """Write a Delta table whose log has statistics on all columns of every file."""
+    """Write a Delta table whose log has statistics of all columns of every file."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-    from delta_tables import CHECKPOINT, LogWriter, field, metadata, protocol  # type: ignore[import-not-found]  # noqa: PLC0415
+    from support.delta_tables import CHECKPOINT, LogWriter, field, metadata, protocol  # type: ignore[import-not-found]  # noqa: PLC0415
 
     names = [f"c{number:02d}" for number in range(COLUMNS)]
     base = [_part(folder.parent / f"base-{number}.parquet", names, number) for number in range(KINDS)]
@@ -116,7 +116,7 @@ def _part(path: Path, names: list[str], seed: int) -> str:
 
 
 def make_queries(path: Path, count: int) -> None:
-    """Write statements that differ, over eight columns."""
+    """Write distinct statements that filter eight columns."""
     rng = np.random.default_rng(0)
     texts = []
     for _ in range(count):

@@ -1,9 +1,9 @@
-"""How fast a log's queries are asked again of a large table's files.
+"""Measure how fast a log's queries are matched against a large table's files.
 
-`python -m benchmarks.auditing [--files 187000] [--queries 1000]`. Each line is a process of its own on one core, and
-its memory the peak of that process, the table's metadata included. The first way is all that `audit --metadata-only`
-does once metadata and logs are read; the others get queries that are bound. The reference is a loop over
-`FileIndex.prune`; all must count the same files and bytes.
+`python -m benchmarks.auditing [--files 187000] [--queries 1000]`. Each line is one process on one core, and its memory
+the peak of that process, the table's metadata included. The first way is all that `audit --metadata-only` does once
+metadata and logs are read; the others get bound queries. The reference is a loop over `FileIndex.prune`; all must count
+the same files and bytes.
 """
 
 import argparse
@@ -40,15 +40,15 @@ KINDS = {
 }  # fmt: skip
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 SPAN = 900_000
-"""Values of every column, seconds of `ts`; days are a thousand of them."""
+"""Number of values of every column, seconds for `ts`; a thousand of them make a day."""
 COMMITS = 300
 TABLES = {"ordered": 2_000, "partitioned": 2_000, "unordered": 800_000}
-"""How wide files are, at most, in all columns but `amount`."""
+"""Greatest width of files in all columns but `amount`."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one process says."""
+    """The measurements of one process."""
 
     files: int
     bytes: int
@@ -58,7 +58,7 @@ class Measured:
 
 
 def side_of(name: str, numbers: Int64Array) -> pa.Array:
-    """Turn numbers into values of a column."""
+    """Convert numbers to values of a column."""
     if name == "name":
         return pa.array([b"user-%09d" % number for number in numbers.tolist()], pa.large_binary())
     if name == "day":
@@ -69,7 +69,7 @@ def side_of(name: str, numbers: Int64Array) -> pa.Array:
 
 
 def snapshot_of(table: str, count: int) -> Snapshot:
-    """Make a table's metadata; the partitioned one has a partition a day."""
+    """Make a table's metadata; the partitioned table has one partition per day."""
     rng = np.random.default_rng(0)
     zeros = np.zeros(count, np.int64)
     bounds, days = {}, zeros
@@ -91,15 +91,15 @@ def snapshot_of(table: str, count: int) -> Snapshot:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """Queries, read and bound before anything is measured."""
+class BoundQueries:
+    """Queries, parsed and bound before anything is measured."""
 
     workload: Workload
     bounds: tuple[Bound, ...]
     weights: npt.NDArray[np.float64]
 
 
-def queries(count: int) -> Asked:
+def queries(count: int) -> BoundQueries:
     """Make queries that look up, scan ranges of one or two columns, and join them with OR and IN."""
     rng = np.random.default_rng(1)
     texts = []
@@ -115,12 +115,12 @@ def queries(count: int) -> Asked:
         ][number % 5])  # fmt: skip
     workload = Workload.of(texts, dialect="spark")
     bounds = tuple(bind(query.predicate, pa.schema(KINDS), dialect="spark") for query in workload.queries)
-    return Asked(workload, bounds, np.full(count, 1 / count))
+    return BoundQueries(workload, bounds, np.full(count, 1 / count))
 
 
 @dataclass
 class Made:
-    """A table that is nothing but its metadata."""
+    """A table of metadata only."""
 
     made: Snapshot
     name: str = "made"
@@ -132,40 +132,40 @@ class Made:
         raise FileNotFoundError(path)
 
 
-def by_audit(snapshot: Snapshot, asked: Asked) -> tuple[int, int]:
-    found = Auditor(Made(snapshot), asked.workload, Auditing(sample=len(asked.bounds), look=False)).now()
-    return sum(query.files for query in found.asked), sum(query.bytes for query in found.asked)
+def by_audit(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
+    audit = Auditor(Made(snapshot), bound.workload, Auditing(sample=len(bound.bounds), look=False)).now()
+    return sum(query.files for query in audit.asked), sum(query.bytes for query in audit.asked)
 
 
-def by_replay(snapshot: Snapshot, asked: Asked) -> tuple[int, int]:
-    found = replay(snapshot, asked.bounds, asked.weights)
+def by_replay(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
+    found = replay(snapshot, bound.bounds, bound.weights)
     return int(found.files.sum()), int(found.bytes.sum())
 
 
-def by_replay_without_excess(snapshot: Snapshot, asked: Asked) -> tuple[int, int]:
-    found = replay(snapshot, asked.bounds, asked.weights, excess=False)
+def by_replay_without_excess(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
+    found = replay(snapshot, bound.bounds, bound.weights, excess=False)
     return int(found.files.sum()), int(found.bytes.sum())
 
 
-def by_standing(snapshot: Snapshot, asked: Asked) -> tuple[int, int]:
-    found = standing(snapshot, asked.bounds, asked.weights)
+def by_standing(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
+    found = standing(snapshot, bound.bounds, bound.weights)
     return -1, round(float(found.current.shares.sum()) * int(snapshot.files.sizes.sum()))
 
 
-def by_loop(snapshot: Snapshot, asked: Asked) -> tuple[int, int]:
-    """Count as `standing` did before there was a tally."""
+def by_loop(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
+    """Count with one `FileIndex.prune` per query."""
     files, index = snapshot.files, FileIndex(snapshot)
-    counts = np.zeros((4, len(asked.bounds)), np.int64)
-    in_partition = np.zeros((int(files.partition.max()) + 1, len(asked.bounds)), np.bool_)
-    for query, bound in enumerate(asked.bounds):
-        pruned = index.prune(bound)
+    counts = np.zeros((4, len(bound.bounds)), np.int64)
+    in_partition = np.zeros((int(files.partition.max()) + 1, len(bound.bounds)), np.bool_)
+    for query, predicate in enumerate(bound.bounds):
+        pruned = index.prune(predicate)
         counts[0, query], counts[1, query] = pruned.kept.sum(), files.sizes[pruned.kept].sum()
         counts[2, query], counts[3, query] = pruned.in_partitions.sum(), files.sizes[pruned.in_partitions].sum()
         in_partition[files.partition[pruned.in_partitions], query] = True
     return int(counts[0].sum()), int(counts[1].sum())
 
 
-WAYS: dict[str, Callable[[Snapshot, Asked], tuple[int, int]]] = {
+WAYS: dict[str, Callable[[Snapshot, BoundQueries], tuple[int, int]]] = {
     "audit, metadata only": by_audit,
     "replay": by_replay,
     "replay without excess": by_replay_without_excess,
@@ -175,20 +175,20 @@ WAYS: dict[str, Callable[[Snapshot, Asked], tuple[int, int]]] = {
 
 
 def measure(way: str, table: str, files: int, count: int) -> Measured:
-    """Run one way here."""
-    snapshot, asked = snapshot_of(table, files), queries(count)
+    """Run one way in this process."""
+    snapshot, bound = snapshot_of(table, files), queries(count)
     cpu, wall = time.process_time(), time.perf_counter()
-    kept, taken = WAYS[way](snapshot, asked)
+    kept, taken = WAYS[way](snapshot, bound)
     seconds, passed = time.process_time() - cpu, time.perf_counter() - wall
     return Measured(kept, taken, seconds, passed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def measured(way: str, table: str, files: int, count: int) -> Measured:
-    """Run one way in a process of its own, on one thread."""
+    """Run one way in a new process, on one thread."""
     command = [sys.executable, "-m", "benchmarks.auditing", "--files", str(files), "--queries", str(count)]
     one = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    told = subprocess.run([*command, "--only", way, table], capture_output=True, text=True, check=True, env=one)
-    return Measured(*json.loads(told.stdout))
+    result = subprocess.run([*command, "--only", way, table], capture_output=True, text=True, check=True, env=one)
+    return Measured(*json.loads(result.stdout))
 
 
 def main() -> None:

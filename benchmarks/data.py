@@ -1,4 +1,4 @@
-"""Columns that the benchmarks run on: the same values in every run."""
+"""Make the columns that the benchmarks of the kernel run on, with the same values in every run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MONTH = 30 * 86_400_000_000
 
 @dataclass(frozen=True)
 class Column:
-    """One column, and the same values as numpy knows them."""
+    """One column, and the same values as a numpy array."""
 
     name: str
     arrow: pa.ChunkedArray
@@ -47,7 +47,7 @@ def columns(rows: int) -> Iterator[Column]:
 
 
 def letters(rng: np.random.Generator, rows: int, prefix: bytes = b"") -> npt.NDArray[np.bytes_]:
-    """Return byte strings of 20 lower-case letters behind a common prefix that counts among them."""
+    """Return byte strings of 20 lower-case letters, of which the first are a common prefix."""
     matrix = rng.integers(97, 123, (rows, TEXT_BYTES), dtype=np.uint8)
     matrix[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
     return matrix.reshape(-1).view(f"S{TEXT_BYTES}")
@@ -72,12 +72,12 @@ def sampled_rows(rows: int) -> npt.NDArray[np.int64]:
 
 
 def sample(table: pa.Table) -> pa.Table:
-    """Take the sampled rows of a table."""
+    """Return the sampled rows of a table."""
     return take_rows(table, sampled_rows(table.num_rows))
 
 
 def events(rows: int) -> pa.Table:
-    """Make a table with two key columns, `id` and nearly sorted `ts`, and six columns that only move along."""
+    """Make a table with two key columns, `id` and nearly sorted `ts`, and six payload columns."""
     rng = np.random.default_rng(2)
     ts = FIRST_DAY + np.linspace(0, MONTH, rows).astype(np.int64) - rng.exponential(60e6, rows).astype(np.int64)
     regions = pa.array(["ap-south", "eu-central", "eu-west", "sa-east", "us-east", "us-west"])

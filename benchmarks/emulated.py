@@ -1,7 +1,7 @@
-"""The orders that peers give rows, made of their own rules, each over the columns that suit it best.
+"""Emulate the orders in which peers put rows, each over the columns that suit it best.
 
-Iceberg's `zorder` interleaves eight bytes a column as they are. Delta's liquid clustering walks a Hilbert curve over
-the numbers of 1,000 ranges a column, which it doesn't stretch to the curve's width. Both cut files of equal size.
+Iceberg's `zorder` interleaves the first eight bytes of each column. Delta's liquid clustering orders along a Hilbert
+curve over the numbers of 1,000 ranges per column, not scaled to the curve's width. Both cut files of equal size.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,12 +19,12 @@ from zonal.values.words import decoded_array, family_of, validity, words_of
 RANGES, RANGE_BITS = 1000, 10
 MOST_COLUMNS = 4
 _TRIED = 6
-"""Columns of which all choices are tried: those that do best alone."""
+"""Number of columns whose combinations are tried: those that do best alone."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """All rows, which of them are the sample, and the queries that columns are chosen by."""
+    """All rows, the sample of them, and the training queries."""
 
     data: pa.Table
     coded: Coded
@@ -34,11 +34,11 @@ class Ground:
 
 
 Keys = Callable[[Ground, Sequence[str], Int64Array], UInt64Array]
-"""From columns and some of the rows to the rows' keys."""
+"""Returns the keys of some rows, given the columns to order by."""
 
 
 def raw_bytes(ground: Ground, columns: Sequence[str], rows: Int64Array) -> UInt64Array:
-    """Interleave the first eight bytes of each column; bits that all rows share part none and are left out."""
+    """Interleave the first eight bytes of each column; bits that all rows share are left out."""
     words = [_word(ground.data[name].take(pa.array(rows))) for name in columns]
     key, used = np.zeros(len(rows), np.uint64), 0
     for place in range(63, -1, -1):
@@ -60,7 +60,7 @@ def _word(column: pa.ChunkedArray) -> UInt64Array:
 
 
 def range_ids(ground: Ground, columns: Sequence[str], rows: Int64Array) -> UInt64Array:
-    """Walk a Hilbert curve over the numbers of ranges that hold about equally many rows of the sample."""
+    """Encode on a Hilbert curve the numbers of ranges with about equally many rows of the sample."""
     codes = []
     for name in columns:
         values = ground.coded.codes[:, ground.coded.columns.index(name)]
@@ -76,7 +76,7 @@ def equal_cuts(rows: int, files: int) -> Int64Array:
 
 
 def best_columns(ground: Ground, names: Sequence[str], keys: Keys) -> tuple[str, ...]:
-    """Choose one to four columns, by what the sample says that the queries would read."""
+    """Choose one to four columns, by what the training queries would read of the sample."""
     singles = sorted(names, key=lambda name: _read(ground, (name,), keys))[:_TRIED]
     tried = [some for count in range(1, MOST_COLUMNS + 1) for some in combinations(singles, count)]
     return min(tried, key=lambda some: _read(ground, some, keys))

@@ -1,4 +1,4 @@
-"""Time and memory of the kernel on one core, against its targets and its peers: `python -m benchmarks.kernel`."""
+"""Measure time and memory of the kernel on one core, against targets and peers: `python -m benchmarks.kernel`."""
 
 import os
 
@@ -45,7 +45,7 @@ CURVE_TARGETS = {
 
 @dataclass(frozen=True)
 class Shares:
-    """CPU-seconds of `cluster_batch`, and of its steps, each called by itself on the same data."""
+    """CPU-seconds of `cluster_batch`, and of each of its steps, called alone on the same data."""
 
     layout: str
     rows: int
@@ -55,9 +55,9 @@ class Shares:
 
     @property
     def rest(self) -> float:
-        """Return what no step explains: the search for heavy keys, and the system's time for memory.
+        """Return the seconds in no step: the search for heavy keys, and the system's time for memory.
 
-        The latter varies between runs, and is lower where a step is repeated by itself than inside the whole.
+        The latter varies between runs, and is lower where a step is repeated alone.
         """
         return self.seconds - sum(self.steps.values())
 
@@ -137,7 +137,7 @@ def _cuts(table: pa.Table, layout: Layout, words: Sequence[UInt64Array], order: 
 
 
 def shares_table(title: str, results: Sequence[Shares]) -> Table:
-    """Draw what each step takes of the whole."""
+    """Draw the share of each step in the whole."""
     table = Table(title=title, title_justify="left")
     table.add_column("layout")
     for name in ("rows", "CPU s", "M rows/s", *results[0].steps, "rest"):
@@ -166,8 +166,8 @@ def main() -> None:
     versions = {"python": platform.python_version(), "numpy": np.__version__, "pyarrow": pa.__version__}
     versions["zonal"] = zonal.__version__
     report: dict[str, Any] = {"rows": rows, "versions": versions}
-    told = ", ".join(f"{name} {version}" for name, version in versions.items())
-    console.print(f"{rows:,} rows, one core, best of {measure.REPEATS}; {told}", highlight=False)
+    text = ", ".join(f"{name} {version}" for name, version in versions.items())
+    console.print(f"{rows:,} rows, one core, best of {measure.REPEATS}; {text}", highlight=False)
 
     kept = memory.memory(rows)
     report["memory"] = [result.to_dict() for result in kept]

@@ -1,11 +1,11 @@
-"""What layouts are worth to queries that nobody has seen: mean share of the rows in files that min/max can't skip.
+"""Compare layouts on held-out queries, by the mean share of the rows in files that bounds can't exclude.
 
 python -m benchmarks.layouts [--rows N] [--files 200] [--only mixed,flights] [--json F]
 
-Every layout is decided by half of the queries and a sample of 60,000 rows, applied to all rows, and measured with the
-other half. The peers' columns are chosen by simulation. zonal's linear order and curve are the best that `advise` finds
-for the table and a log of the queries; the tree and `auto` are what `cluster` learns from them. A curve may make more
-files than asked for, as in a rewrite: their number is told. Data sets whose package is missing are left out.
+Every layout is chosen with training queries and a sample of 60,000 rows, applied to all rows, and measured with
+held-out queries. The peers' columns are chosen by simulation. zonal's linear order and curve are the best that `advise`
+finds for the table and a log of the queries; the tree and `auto` are what `cluster` learns from them. A curve may make
+more files than requested, as in a rewrite: their number is shown. Data sets whose package is missing are left out.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.emulated import MOST_COLUMNS, Ground, Keys, best_columns, equal_cuts, order_by, range_ids, raw_bytes
-from benchmarks.layoutdata import CASES, Case
+from benchmarks.layout_data import CASES, Case
 from benchmarks.measure import mark
 from benchmarks.predicting import ROW_BYTES, apply_layout
 from zonal.advising.advice import Advice, Candidate
@@ -46,7 +46,7 @@ TREE = "zonal's tree"
 
 @dataclass(frozen=True)
 class Goal:
-    """What the tree has to reach: a share, of all rows or of what liquid clustering reads."""
+    """The share that the tree has to reach, of all rows or of what liquid clustering reads."""
 
     most: float
     of_liquid: bool
@@ -71,7 +71,7 @@ class Measured:
     case: str
     layout: str
     columns: str
-    """As which the layout was chosen."""
+    """The columns of the layout, or its text."""
     files: int
     share: float
     of_liquid: float = 1.0
@@ -138,7 +138,7 @@ def _measure(name: str, case: Case, files: int) -> Iterator[Measured]:
 
 
 def _learned(name: str, data: pa.Table, learned: Sequence[str], test: list[Bound], files: int) -> Iterator[Measured]:
-    """Write the table and the log, ask `advise`, and apply what it finds."""
+    """Write the table and the log, and apply the layouts that `advise` and `cluster` find."""
     size = round(data.num_rows * ROW_BYTES / files)
     with tempfile.TemporaryDirectory() as folder:
         table, log = _table_of(data, files, Path(folder)), Path(folder) / "log.sql"
@@ -146,7 +146,7 @@ def _learned(name: str, data: pa.Table, learned: Sequence[str], test: list[Bound
         workload = read_workload([log], tables=["events"])
         target = sum(file.stat().st_size for file in table.iterdir()) // files
         first = _first(advise(f"parquet:{table}", queries=workload, target_file_size=target), ("linear",))
-        # Small files take more bytes a row than `advise` counts on: ask it for as many files as all others make.
+        # Small files take more bytes per row than `advise` assumes: request as many files as all others make.
         target = round(target * first.files / files)
         advice = advise(f"parquet:{table}", queries=workload, target_file_size=target)
         opened = open_table(f"parquet:{table}")
@@ -166,7 +166,7 @@ def _learned(name: str, data: pa.Table, learned: Sequence[str], test: list[Bound
 
 
 def _table_of(data: pa.Table, files: int, folder: Path) -> Path:
-    """Write the rows in the order in which they arrived."""
+    """Write the rows in their given order."""
     table = folder / "events"
     table.mkdir()
     starts = equal_cuts(data.num_rows, files)

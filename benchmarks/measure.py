@@ -1,4 +1,4 @@
-"""Measured times as values: CPU-seconds, rows a second, the ratio to a peer, and whether a target is met."""
+"""Time steps, and compare them with a peer and a target: CPU-seconds, rows per second, ratio."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ def cpu_seconds(work: Callable[..., object], *args: Any, **options: Any) -> floa
 
 @dataclass(frozen=True)
 class Peer:
-    """What zonal is compared with, measured in the same process."""
+    """The measurement that zonal is compared with, made in the same process."""
 
     name: str
     rows: int
@@ -33,7 +33,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Target:
-    """A bound on the number of a result that has this name."""
+    """A limit for one of the numbers of a result."""
 
     number: Literal["million_rows_per_second", "ratio", "times_faster"]
     relation: Literal["≥", "<"]
@@ -56,12 +56,12 @@ class Timed:
 
     @property
     def million_rows_per_second(self) -> float:
-        """Return the rate."""
+        """Return the rate in million rows per second."""
         return self.rows / self.seconds / 1e6
 
     @property
     def ratio(self) -> float:
-        """Return the time a row as a share of the peer's time a row."""
+        """Return the time per row as a share of the peer's time per row."""
         return self.seconds / self.rows / (self.peer.seconds / self.peer.rows)
 
     @property
@@ -98,7 +98,7 @@ def mark(target: object, met: bool | None) -> str:
 
 
 def table_of(title: str, results: Sequence[Timed]) -> Table:
-    """Draw timed results, a line each."""
+    """Draw timed results, one line each."""
     table = Table(title=title, title_justify="left")
     for name in ("step", "rows", "CPU s", "M rows/s", "peer", "peer M rows/s", "time / peer", "x faster", "target"):
         table.add_column(name, justify="left" if name in ("step", "peer", "target") else "right")

@@ -1,4 +1,4 @@
-"""Peak memory of making the keys and the order, as a multiple of the key columns' bytes."""
+"""Measure the peak memory of making keys and order, as a multiple of the key columns' bytes."""
 
 import json
 import resource
@@ -22,10 +22,10 @@ from zonal.layouts.sort import stable_order
 
 MOST = 3.0
 LEAST_ROWS = 1_000_000
-"""Fewer rows take less than the warm-up took before them, so their growth shows nothing."""
+"""Fewer rows take less memory than the warm-up before them, so that the peak doesn't grow."""
 
 UNIT = 1 if sys.platform == "darwin" else 1024
-"""Bytes a unit of ru_maxrss."""
+"""Bytes per unit of ru_maxrss."""
 
 CASES = (
     ("zorder(id)", 2**40),
@@ -34,7 +34,7 @@ CASES = (
     ("zorder(id, ts, bits=32)", 2**40),
     ("zorder(id, ts, bits=32)", 5),
 )
-"""Layouts, and how many values each column has."""
+"""Layouts, and the number of distinct values per column."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Memory:
 
 
 def memory(rows: int) -> list[Memory]:
-    """Measure each case in a process of its own.
+    """Measure each case in its own process.
 
-    Call it before this process holds much: on Linux a child's ru_maxrss begins at its parent's.
+    Call it while this process is small: on Linux a child's ru_maxrss begins at its parent's.
     """
     results = []
     for layout, distinct in CASES:
@@ -76,7 +76,7 @@ def memory(rows: int) -> list[Memory]:
 
 
 def table_of(title: str, results: Sequence[Memory]) -> Table:
-    """Draw the results, a line each."""
+    """Draw the results, one line each."""
     table = Table(title=title, title_justify="left")
     for name in ("layout", "values a column", "key columns MB", "extra MB", "extra / columns", "target"):
         table.add_column(name, justify="left" if name in ("layout", "target") else "right")
@@ -93,7 +93,7 @@ def table_of(title: str, results: Sequence[Memory]) -> Table:
 
 
 def _measure(rows: int, text: str, distinct: int) -> Memory:
-    """Fit and warm up on few rows, then make the input: so nothing before it has a higher peak than the input has."""
+    """Fit and warm up on few rows, then make the input, so that nothing before has a higher peak than the input."""
     layout = Layout.parse(text)
     few = _input(SAMPLE_ROWS, layout, distinct)
     ranks = Ranks.fit(few, layout.columns)

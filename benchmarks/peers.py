@@ -1,4 +1,4 @@
-"""The curves of other libraries: the same keys, made one row at a time or with numpy."""
+"""Time the curves of other libraries on the same keys, made one row at a time or with numpy."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,18 +24,18 @@ Points = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class Library:
-    """A library's function from points to keys, and what it is compared with."""
+    """A library's function from points to keys, and the curve that it is compared with."""
 
     name: str
     kind: str
     keys: Callable[[Points], list[int]]
     bits: dict[int, int]
-    """The widest codes that it takes, by the number of dimensions; others are cut off without an error."""
+    """The widest codes that it takes, by the number of dimensions; it truncates wider ones without an error."""
 
 
 def _pymorton(points: Points) -> list[int]:
     interleave: Callable[..., int] = pymorton.interleave2 if len(points[0]) == 2 else pymorton.interleave3
-    return [interleave(*point[::-1]) for point in points]  # it puts the first number's bits last
+    return [interleave(*point[::-1]) for point in points]  # it puts the bits of the first number last
 
 
 def _zcurve(points: Points) -> list[int]:
@@ -57,7 +57,7 @@ LIBRARIES = (
 
 
 def peers(rows: int) -> Iterator[Timed]:
-    """Compare the time a row; the peers get fewer rows, and their keys must be zonal's."""
+    """Compare the time per row; the peers get fewer rows, and their keys must equal zonal's."""
     for dimensions in (2, 3):
         ours = codes(rows, dimensions, BITS)
         own = {kind: cpu_seconds(encode, kind, ours, BITS) for kind in ("zorder", "hilbert")}
@@ -75,7 +75,7 @@ def peers(rows: int) -> Iterator[Timed]:
 
 
 def _check(library: Library, few: Sequence[UInt32Array]) -> None:
-    """Fail where the library computes something else."""
+    """Fail if the library computes other keys."""
     narrow = [code & np.uint32(2 ** library.bits[len(few)] - 1) for code in few]
     (keys,) = encode(library.kind, narrow, BITS)
     assert library.keys(np.stack(narrow, axis=1).tolist()) == keys.tolist(), f"{library.name} has other keys"

@@ -1,4 +1,4 @@
-"""How far predictions are from what layouts bring: each layout is applied to all rows, and the queries are asked.
+"""Measure the error of predictions: apply each layout to all rows, and count what the queries read.
 
 python -m benchmarks.predicting [--rows N] [--sample N] [--files N] [case …]
 """
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.layoutdata import CASES
+from benchmarks.layout_data import CASES
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.learning import grow
@@ -27,7 +27,7 @@ from zonal.values.sample import Sample
 
 ROW_BYTES = 100.0
 LEARNED, APPLIED = 7, 3
-"""Seeds of the sample that trees are learned from and predictions rest on, and of the one that a rewrite draws."""
+"""Seeds of the sample for trees and predictions, and of the sample that a rewrite draws."""
 
 
 def main() -> None:
@@ -39,13 +39,13 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=200)
     parser.add_argument("--seed", type=int, default=LEARNED, help="of the sample that predictions rest on")
     parser.add_argument("--kind", help="layouts of this kind alone")
-    asked = parser.parse_args()
-    for name in asked.cases:
-        data, learned, tested = CASES[name](asked.rows, 11)
-        target = max(1, round(data.num_rows * ROW_BYTES / asked.files))
+    options = parser.parse_args()
+    for name in options.cases:
+        data, learned, tested = CASES[name](options.rows, 11)
+        target = max(1, round(data.num_rows * ROW_BYTES / options.files))
         train, test = ([bind(parse_where(text), data.schema) for text in half] for half in (learned, tested))
-        layouts = (each for each in _layouts(data, train, asked, target) if asked.kind in (None, each.kind))
-        errors = [_compare(name, data, layout, test, asked) for layout in layouts]
+        layouts = (each for each in _layouts(data, train, options, target) if options.kind in (None, each.kind))
+        errors = [_compare(name, data, layout, test, options) for layout in layouts]
         print(f"{name}: mean {np.mean(errors):+.1%}, mean of |error| {np.mean(np.abs(errors)):.1%}, "
               f"largest {np.max(np.abs(errors)):.1%} over {len(errors)} layouts", flush=True)  # fmt: skip
 
@@ -61,7 +61,7 @@ def _some(data: pa.Table, rows: int, seed: int) -> pa.Table:
     return data.take(pa.array(np.sort(chosen)))
 
 
-def _layouts(data: pa.Table, train: list[Bound], asked: argparse.Namespace, target: int) -> Iterator[Layout]:
+def _layouts(data: pa.Table, train: list[Bound], options: argparse.Namespace, target: int) -> Iterator[Layout]:
     names = data.column_names
     for kind in ("zorder", "hilbert"):
         for count in range(2, len(names) + 1):
@@ -69,8 +69,8 @@ def _layouts(data: pa.Table, train: list[Bound], asked: argparse.Namespace, targ
                 yield Layout(kind, columns, target_file_bytes=target)
     for columns in list(permutations(names, 2))[:4]:
         yield Layout("linear", columns, target_file_bytes=target)
-    trial = _trial(data, train, asked.sample, LEARNED)
-    leaf_rows = len(trial.coded) / asked.files
+    trial = _trial(data, train, options.sample, LEARNED)
+    leaf_rows = len(trial.coded) / options.files
     for synthetic in (0.0, 0.2):
         tree = grow(
             trial.coded, trial.boxes, trial.weights, schema=data.schema, leaf_rows=leaf_rows, synthetic=synthetic
@@ -78,29 +78,30 @@ def _layouts(data: pa.Table, train: list[Bound], asked: argparse.Namespace, targ
         yield Layout("tree", tree.columns, tree=tree.to_json(), target_file_bytes=target)
 
 
-def _compare(name: str, data: pa.Table, layout: Layout, bounds: list[Bound], asked: argparse.Namespace) -> float:
+def _compare(name: str, data: pa.Table, layout: Layout, bounds: list[Bound], options: argparse.Namespace) -> float:
     exact, files = apply_layout(data, layout, bounds)
-    trial = _trial(data, bounds, asked.sample, asked.seed)
+    trial = _trial(data, bounds, options.sample, options.seed)
     predict(trial, layout)
     began = time.perf_counter()
-    found = predict(trial, layout)
+    prediction = predict(trial, layout)
     took = time.perf_counter() - began
-    each = np.abs(found.shares - exact).mean()
+    each = np.abs(prediction.shares - exact).mean()
     truth = float(exact.mean())
-    mark = " extrapolated" if found.extrapolated else ""
-    print(f"{name:10} {str(layout.short)[:44]:44} files {files} ({found.files}) read {truth:.4f} "
-          f"predicted {found.mean:.4f} ({found.mean / truth - 1:+.1%}; a query ±{each:.4f}) {1000 * took:.0f} ms{mark}",
+    error = prediction.mean / truth - 1
+    mark = " extrapolated" if prediction.extrapolated else ""
+    print(f"{name:10} {str(layout.short)[:44]:44} files {files} ({prediction.files}) read {truth:.4f} "
+          f"predicted {prediction.mean:.4f} ({error:+.1%}; a query ±{each:.4f}) {1000 * took:.0f} ms{mark}",
           flush=True)  # fmt: skip
-    return found.mean / truth - 1
+    return error
 
 
 def apply_layout(data: pa.Table, layout: Layout, bounds: list[Bound]) -> tuple[npt.NDArray[np.float64], int]:
-    """Place all rows as a rewrite does, by a sample of its own, and return what each query reads."""
-    some = Sample(_some(data, 100_000, APPLIED), np.zeros(min(100_000, data.num_rows), np.int64))
-    ranks = Ranks.fit(some.data, layout.curve_columns)
+    """Place all rows as a rewrite does, by another sample, and return what each query reads."""
+    sample = Sample(_some(data, 100_000, APPLIED), np.zeros(min(100_000, data.num_rows), np.int64))
+    ranks = Ranks.fit(sample.data, layout.curve_columns)
     sizes = Sizes({0: data.num_rows}, ROW_BYTES, ROW_BYTES)
-    ties = has_heavy_keys(layout, ranks, some, sizes)
-    placement = plan_placement(layout, ranks, some, sizes, ties=ties)
+    ties = has_heavy_keys(layout, ranks, sample, sizes)
+    placement = plan_placement(layout, ranks, sample, sizes, ties=ties)
     _, pieces = placement.place(data, 0, np.arange(data.num_rows), 0)
     file = placement.file_of_piece[pieces]
     order = np.argsort(file, kind="stable")

@@ -1,4 +1,4 @@
-"""How fast tables are read: many queries on a large index, and `show` of tables of many files.
+"""Measure how fast metadata is read: many queries on a large index, and `show` of tables of many files.
 
 `python -m benchmarks.reading [--files 187000] [--queries 1000]`. CPU-seconds of one core; the memory is the growth of
 the process. PyIceberg's evaluator answers the same queries on some of the files, and its time is scaled to all of them.
@@ -54,10 +54,10 @@ def peak_megabytes() -> float:
 
 
 def bounds_of(files: int) -> dict[str, Bounds]:
-    """Make bounds as a table has them that is clustered by some columns and not by others."""
+    """Make the bounds of a table that is clustered by some columns and not by others."""
     rng = np.random.default_rng(0)
     counts = np.zeros(files, np.int64)
-    found = {}
+    bounds = {}
     for name, kind in KINDS.items():
         low = rng.integers(0, 900_000, files)
         high = low + rng.integers(0, 2_000 if name != "part" else 900_000, files)
@@ -67,17 +67,17 @@ def bounds_of(files: int) -> dict[str, Bounds]:
             pair = [pa.array((19_700 + side // 1000).astype(np.int32)).cast(kind) for side in (low, high)]
         else:
             pair = [pa.array(side).cast(kind) for side in (low, high)]
-        found[name] = Bounds(pair[0], pair[1], counts, counts)
-    return found
+        bounds[name] = Bounds(pair[0], pair[1], counts, counts)
+    return bounds
 
 
 def queries(count: int) -> list[str]:
     rng = np.random.default_rng(1)
-    found = []
+    texts = []
     for number in range(count):
         n = int(rng.integers(0, 900_000))
         day = EPOCH + timedelta(days=n // 1000)
-        found.append(
+        texts.append(
             [
                 f"id = {n}",
                 f"ts >= {n} AND ts < {n + 5000} AND part = {n}",
@@ -86,7 +86,7 @@ def queries(count: int) -> list[str]:
                 f"part BETWEEN {n} AND {n + 10} AND name LIKE 'user-{n // 10**6:03d}%' AND ts > {n}",
             ][number % 5]
         )
-    return found
+    return texts
 
 
 def index_rows(files: int, count: int) -> Iterator[Row]:
@@ -154,17 +154,17 @@ print(json.dumps([health.files, time.process_time() - start, peak]))
 
 
 def show_rows() -> Iterator[Row]:
-    """Measure `show` in a process of its own; the tables' metadata is made by the tests' helpers."""
+    """Measure `show` in its own process; the tests' helpers make the tables' metadata."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-    from delta_tables import synthetic_table  # type: ignore[import-not-found]  # noqa: PLC0415
-    from iceberg_tables import many_files  # type: ignore[import-not-found]  # noqa: PLC0415
+    from support.delta_tables import synthetic_table  # type: ignore[import-not-found]  # noqa: PLC0415
+    from support.iceberg_tables import many_files  # type: ignore[import-not-found]  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as folder:
         synthetic_table(Path(folder) / "delta", 100_000)
         metadata = many_files(Path(folder), files=20_000)
         for what, name in (("a Delta", f"{folder}/delta"), ("an Iceberg", metadata)):
-            told = subprocess.run([sys.executable, "-c", SHOW, name], capture_output=True, text=True, check=True)
-            files, seconds, peak = json.loads(told.stdout)
+            result = subprocess.run([sys.executable, "-c", SHOW, name], capture_output=True, text=True, check=True)
+            files, seconds, peak = json.loads(result.stdout)
             met = seconds < 5 and peak < 1500
             yield Row(f"show of {what} table of {files:,} files", seconds, peak, "< 5 s, < 1500 MB", met)
 

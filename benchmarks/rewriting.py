@@ -1,9 +1,9 @@
-"""What a rewrite costs and what it is worth: zonal and its peers on the same rows, at the same size of files.
+"""Measure what rewrites cost and how much they skip: zonal and its peers on the same rows, with files of one size.
 
 `python -m benchmarks.rewriting [--table lineitem|wide] [--scale 1] [--only zonal,delta-zorder] [--target 4.6MB]`.
-Each peer rewrites a fresh copy of the table in a process of its own, one after the other. CPU-seconds are those of the
-whole process tree, of the rewrite alone (a running engine, a tiny job done) and of everything. `--scales 1,10` tells
-whether zonal's cost grows with the rows and no faster.
+Each peer rewrites a fresh copy of the table in its own process, one after the other. CPU-seconds are those of the whole
+process tree, of the rewrite alone (a running engine, a tiny job done) and of everything. `--scales 1,10` shows whether
+zonal's cost grows linearly with the rows.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from rich.table import Table
 from benchmarks.rewriters import copies, inputs, usage
 from benchmarks.rewriters.inputs import Input
 from benchmarks.rewriters.job import Job
-from benchmarks.rewriters.judge import Judged, Query, judge, queries
+from benchmarks.rewriters.judge import Judged, Query, judge, make_queries
 from benchmarks.rewriters.peers import ZONAL, Peer, chosen
 from zonal.values.sizes import parse_size
 
@@ -47,8 +47,8 @@ class Measured:
         return asdict(self) | {"mean_share": self.judged.mean}
 
 
-def measure(peer: Peer, input_: Input, *, target: int, asked: Sequence[Query], scratch: Path) -> Measured:
-    """Rewrite a fresh copy, and check that no row came or went; the copy is removed afterwards."""
+def measure(peer: Peer, input_: Input, *, target: int, queries: Sequence[Query], scratch: Path) -> Measured:
+    """Rewrite a fresh copy, and check that the number of rows is the same; the copy is removed afterwards."""
     with tempfile.TemporaryDirectory(dir=scratch, prefix=f"{peer.name}-") as name:
         folder = Path(name)
         job = Job(folder, input_.columns, target)
@@ -59,14 +59,14 @@ def measure(peer: Peer, input_: Input, *, target: int, asked: Sequence[Query], s
         if used.status or not answer.exists():
             raise RuntimeError(f"{peer.name} failed with status {used.status}:\n{log.read_text()[-3000:]}")
         start, end = pickle.loads(answer.read_bytes())  # noqa: S301 - of a process that this one started
-        judged = judge(peer.format, job, asked)
+        judged = judge(peer.format, job, queries)
         if judged.rows != input_.rows:
             raise RuntimeError(f"{peer.name} made {judged.rows:,} rows of {input_.rows:,}.")
         return Measured(peer, input_.rows, used.between(start, end), end.time - start.time, used, judged)
 
 
 def table_of(title: str, results: Sequence[Measured]) -> Table:
-    """Draw a line a peer; ratios are to the first of zonal's results."""
+    """Draw one line per peer; ratios are to the first of zonal's results."""
     table = Table(title=title, title_justify="left")
     table.add_column("peer")
     kinds = list(results[0].judged.shares)
@@ -92,7 +92,7 @@ def table_of(title: str, results: Sequence[Measured]) -> Table:
 
 
 def scales_table(results: Sequence[tuple[float, Measured]]) -> Table:
-    """Draw CPU-seconds a million rows at each scale."""
+    """Draw CPU-seconds per million rows at each scale."""
     table = Table(title="zonal's cost by the number of rows", title_justify="left")
     for name in ("scale", "layout", "rows", "CPU s", "CPU s / M rows", "worker MB", "tree MB"):
         table.add_column(name, justify="left" if name == "layout" else "right")
@@ -110,13 +110,13 @@ def scales_table(results: Sequence[tuple[float, Measured]]) -> Table:
 
 
 def all_results(options: argparse.Namespace, scale: float, console: Console) -> Iterator[Measured]:
-    """Measure the chosen peers at one scale; one that fails is told, and the others are measured all the same."""
+    """Measure the chosen peers at one scale; one that fails is reported, and the others are still measured."""
     cache = Path(options.folder)
     input_ = inputs.make(options.table, scale=scale, cache=cache)
-    asked = queries(input_)
+    queries = make_queries(input_)
     for peer in chosen(options.only):
         try:
-            result = measure(peer, input_, target=parse_size(options.target), asked=asked, scratch=cache)
+            result = measure(peer, input_, target=parse_size(options.target), queries=queries, scratch=cache)
             console.print(f"{peer.name}: {result.cpu_seconds:.1f} CPU-seconds", highlight=False)
             yield result
         except RuntimeError as error:  # noqa: PERF203 - a rewrite takes longer
@@ -143,7 +143,7 @@ def main() -> None:
     try:
         for scale in scales:
             results.extend((scale, result) for result in all_results(options, scale, console))
-    finally:  # an interrupted run tells what it has
+    finally:  # an interrupted run shows what it has
         if results:
             show(options, results, console)
     if not results:
@@ -151,7 +151,7 @@ def main() -> None:
 
 
 def show(options: argparse.Namespace, results: Sequence[tuple[float, Measured]], console: Console) -> None:
-    """Draw the table, and write all numbers where they are asked for."""
+    """Draw the table, and write all numbers as JSON on request."""
     if options.scales:
         console.print(scales_table(results))
     else:

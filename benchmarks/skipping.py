@@ -1,7 +1,7 @@
-"""How much each part of a layout is worth: mean share of the rows in files that min/max can't skip.
+"""Measure how much each part of a layout skips, by the mean share of the rows in files that bounds can't exclude.
 
 `python -m benchmarks.skipping [--rows 1000000] [--files 200]`. All layouts order the same rows into about the same
-number of files; the queries are a third each on one column, on another, and on both, of 1 to 5 % of the rows.
+number of files; a third of the queries each filters one column, the other, and both, by ranges of 1 to 5 % of the rows.
 """
 
 import argparse
@@ -35,10 +35,10 @@ def data_sets(rows: int) -> Iterator[tuple[str, Matrix]]:
 
 
 def queries(values: Matrix, count: int = 300) -> list[tuple[Matrix, Matrix]]:
-    """Return the lowest and highest value of each column; a column without a filter takes all."""
+    """Return the bounds of each query on each column; a column without a filter has the widest."""
     rng = np.random.default_rng(1)
     ordered = np.sort(values[rng.integers(0, len(values), 20_000)], axis=0)
-    found = []
+    bounds = []
     for number in range(count):
         low, high = ordered[0].copy(), ordered[-1].copy()
         low[:], high[:] = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -46,19 +46,19 @@ def queries(values: Matrix, count: int = 300) -> list[tuple[Matrix, Matrix]]:
             width = int(len(ordered) * rng.uniform(0.01, 0.05))
             start = int(rng.integers(0, len(ordered) - width))
             low[column], high[column] = ordered[start, column], ordered[start + width, column]
-        found.append((low, high))
-    return found
+        bounds.append((low, high))
+    return bounds
 
 
-def scanned(values: Matrix, starts: npt.NDArray[np.int64], asked: list[tuple[Matrix, Matrix]]) -> float:
+def scanned(values: Matrix, starts: npt.NDArray[np.int64], bounds: list[tuple[Matrix, Matrix]]) -> float:
     low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
     sizes = np.diff(np.append(starts, len(values))) / len(values)
-    reads = [((low <= q_high) & (high >= q_low)).all(axis=1) @ sizes for q_low, q_high in asked]
+    reads = [((low <= q_high) & (high >= q_low)).all(axis=1) @ sizes for q_low, q_high in bounds]
     return float(np.mean(reads))
 
 
 def raw_bytes(values: Matrix) -> Keys:
-    """Interleave the values' own bits, most significant first, as peers do that rank nothing."""
+    """Interleave the values' own bits, most significant first, as peers without ranks do."""
     words = [column.view(np.uint64) ^ np.uint64(1 << 63) for column in np.ascontiguousarray(values.T)]
     codes = [(word >> np.uint64(shift)) & np.uint64(0xFFFFFFFF) for shift in (32, 0) for word in words]
     high, low = (encode("zorder", codes[place : place + 2], 32)[0] for place in (0, 2))
@@ -105,11 +105,11 @@ def main() -> None:
     names = []
     for name, values in data_sets(options.rows):
         names.append(name)
-        asked = queries(values)
+        bounds = queries(values)
         for layout, key, cut in layouts(values):
             order = stable_order([key])
             starts = cut(key[order], options.files)
-            share = scanned(values[order], starts, asked)
+            share = scanned(values[order], starts, bounds)
             results.setdefault(layout, []).append(f"{share:.3f} ({len(starts)})")
     table = Table("layout", *names, title="Mean share of the rows read (number of files)")
     for layout, shares in results.items():

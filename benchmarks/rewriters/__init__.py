@@ -1,1 +1,1 @@
-"""Engines that rewrite a table by the same columns, each measured in processes of its own."""
+"""Engines that rewrite a table by the same columns, each measured in its own processes."""

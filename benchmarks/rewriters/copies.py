@@ -1,4 +1,4 @@
-"""Tables of the same files: each is a fresh copy, with metadata that names the files and nothing rewritten."""
+"""Make fresh tables of each format from copies of the same files."""
 
 import shutil
 from collections.abc import Sequence
@@ -22,22 +22,22 @@ def copy(format_: str, files: Sequence[Path], folder: Path) -> None:
 
 
 def table_folder(folder: Path) -> Path:
-    """Return where the data of a Parquet or Delta table lies."""
+    """Return the folder of a Parquet or Delta table."""
     return folder / "table"
 
 
 def result_folder(folder: Path) -> Path:
-    """Return where a rewrite puts the files that replace a table of plain Parquet."""
+    """Return the folder for the files that replace a table of plain Parquet."""
     return folder / "rewritten"
 
 
 def catalog_properties(folder: Path) -> dict[str, str]:
-    """Return what PyIceberg needs to find the table's catalog, which Java's JDBC catalog shares."""
+    """Return PyIceberg's properties of the table's catalog, which Java's JDBC catalog shares."""
     return {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"}
 
 
 def opened(format_: str, folder: Path) -> Table:
-    """Open a fresh table, or what became of it, with zonal."""
+    """Open a table, fresh or rewritten, with zonal."""
     if format_ == "iceberg":
         return open_table(f"iceberg:{TABLE}", catalog=CATALOG, storage_options=catalog_properties(folder))
     return open_table(f"{format_}:{table_folder(folder)}")

@@ -1,4 +1,4 @@
-"""The rows that are rewritten, as Parquet files in the order in which they arrived."""
+"""Make the rows that are rewritten, as Parquet files in arrival order."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ class Input:
 
 
 def make(name: str, *, scale: float, cache: Path) -> Input:
-    """Return a table's files, made once a scale and kept in the cache."""
+    """Return a table's files, made once per scale and kept in the cache."""
     columns, write = TABLES[name]
     folder = cache / f"{name}-{scale:g}"
     if not folder.exists():
@@ -55,7 +55,7 @@ def make(name: str, *, scale: float, cache: Path) -> Input:
 
 
 def _lineitem(scale: float, scratch: Path) -> None:
-    """Generate TPC-H's lineitem, and write it without its Arrow schema, whose string views not every reader takes."""
+    """Generate TPC-H's lineitem, and write it without its Arrow schema, whose string views some readers refuse."""
     program = shutil.which("tpchgen-cli", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if program is None:
         raise SystemExit("tpchgen-cli is missing: pip install --group bench")
@@ -79,7 +79,7 @@ def _part(file: Path) -> int:
 
 
 def _wide(scale: float, scratch: Path) -> None:
-    """Write sixty columns, the first two of them skewed keys: a few accounts, and the last weeks, have most rows."""
+    """Write sixty columns, the first two of them skewed keys: most rows have few accounts and the last weeks."""
     (scratch / "made").mkdir()
     rows = round(WIDE_ROWS * scale / PARTS)
     for number in range(PARTS):

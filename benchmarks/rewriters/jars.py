@@ -1,4 +1,4 @@
-"""The official engines' jars: from `ZONAL_JARS` or the user's cache, fetched by Maven where they are missing."""
+"""Find the official engines' jars in `ZONAL_JARS` or the user's cache, or fetch them with Maven."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""One rewrite to be measured, as a value that is passed to the process that does it."""
+"""A rewrite to measure, as a value for the process that does it."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Job:
-    """A fresh table in `folder`, the columns to cluster it by, and the size that its files shall have."""
+    """A fresh table in `folder`, the columns to cluster it by, and the target size of its files."""
 
     folder: Path
     columns: tuple[str, ...]
@@ -26,7 +26,7 @@ class Job:
 
 
 Rewrite = Callable[[], object]
-"""What is measured."""
+"""The work that is measured."""
 
 Start = Callable[[Job], Rewrite]
 """Opens the table and starts the engine, neither of which is measured."""

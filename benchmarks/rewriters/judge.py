@@ -1,4 +1,4 @@
-"""How much of a rewritten table queries read: one judge for all, by the footers of the files that are live."""
+"""Measure how much of a rewritten table queries read, by the footers of its live files."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -20,12 +20,12 @@ from zonal.tables.parquet.folder import ParquetTable
 
 QUERIES = 300
 NARROWEST, WIDEST = 0.001, 0.01
-"""Share of the rows that lie in the range on one column."""
+"""Shares of the rows in the range on one column."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """A condition, and what kind it is: on the first column, the second, or both."""
+    """A condition, and its kind: on the first column, the second, or both."""
 
     kind: str
     where: str
@@ -39,7 +39,7 @@ class Judged:
     bytes: int
     rows: int
     shares: dict[str, float]
-    """By kind of query: mean share of the rows that lie in files which min and max can't exclude."""
+    """By kind of query, the mean share of the rows in files that bounds can't exclude."""
 
     @property
     def mean(self) -> float:
@@ -47,16 +47,16 @@ class Judged:
         return sum(self.shares.values()) / len(self.shares)
 
 
-def queries(input_: Input, count: int = QUERIES) -> list[Query]:
+def make_queries(input_: Input, count: int = QUERIES) -> list[Query]:
     """Make ranges between values of the table, a third on each column, a third on both."""
     rng = np.random.default_rng(1)
     values = {column: _sorted_values(input_, column) for column in input_.columns}
-    found = []
+    queries = []
     for number in range(count):
         used = [input_.columns[:1], input_.columns[1:], input_.columns][number % 3]
         parts = list(_ranges(used, values, rng))
-        found.append(Query("both" if len(used) > 1 else used[0], " AND ".join(parts)))
-    return found
+        queries.append(Query("both" if len(used) > 1 else used[0], " AND ".join(parts)))
+    return queries
 
 
 def _sorted_values(input_: Input, column: str) -> pa.Array:
@@ -82,8 +82,8 @@ def _literal(value: pa.Scalar) -> str:
     return str(value.as_py())
 
 
-def judge(format_: str, job: Job, asked: Sequence[Query]) -> Judged:
-    """Link the live files into a folder, read their footers, and ask all queries."""
+def judge(format_: str, job: Job, queries: Sequence[Query]) -> Judged:
+    """Link the live files into a folder, read their footers, and prune files for all queries."""
     folder = job.folder / "live"
     folder.mkdir()
     for number, path in enumerate(_live(format_, job)):
@@ -92,10 +92,10 @@ def judge(format_: str, job: Job, asked: Sequence[Query]) -> Judged:
     index = FileIndex(snapshot)
     rows = snapshot.files.rows
     shares: dict[str, list[float]] = {}
-    for query in asked:
+    for query in queries:
         kept = index.prune(bind(parse_where(query.where, dialect="spark"), snapshot.schema)).kept
         shares.setdefault(query.kind, []).append(float(rows[kept].sum() / rows.sum()))
-    means = {kind: float(np.mean(found)) for kind, found in shares.items()}
+    means = {kind: float(np.mean(each)) for kind, each in shares.items()}
     return Judged(len(rows), int(snapshot.files.sizes.sum()), int(rows.sum()), means)
 
 

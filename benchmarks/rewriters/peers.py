@@ -1,4 +1,4 @@
-"""All that rewrite, by name."""
+"""The engines and layouts that are measured, by name."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,21 +19,21 @@ class Peer:
     def start(self) -> Start:
         """Import the function."""
         module, _, name = self.function.partition(".")
-        found: Start = getattr(import_module(f"benchmarks.rewriters.{module}"), name)
-        return found
+        start: Start = getattr(import_module(f"benchmarks.rewriters.{module}"), name)
+        return start
 
 
 ALL = (
-    Peer("zonal-delta-zorder", "zonal zorder, Delta", "delta", "zonalspark.delta_zorder"),
-    Peer("zonal-delta-hilbert", "zonal hilbert, Delta", "delta", "zonalspark.delta_hilbert"),
-    Peer("zonal-iceberg-zorder", "zonal zorder, Iceberg", "iceberg", "zonalspark.iceberg_zorder"),
-    Peer("zonal-iceberg-hilbert", "zonal hilbert, Iceberg", "iceberg", "zonalspark.iceberg_hilbert"),
-    Peer("delta-zorder", "Delta OPTIMIZE ZORDER BY", "delta", "deltaspark.zorder"),
-    Peer("delta-liquid", "Delta liquid, OPTIMIZE FULL", "delta", "deltaspark.liquid"),
-    Peer("iceberg-zorder", "Iceberg rewrite, zorder", "iceberg", "icebergspark.zorder"),
-    Peer("iceberg-hilbert", "Iceberg rewrite, hilbert", "iceberg", "icebergspark.hilbert"),
-    Peer("delta-rs", "delta-rs z_order", "delta", "deltars.zorder"),
-    Peer("spark-sort", "Spark sort", "parquet", "sparksort.linear"),
+    Peer("zonal-delta-zorder", "zonal zorder, Delta", "delta", "zonal_spark.delta_zorder"),
+    Peer("zonal-delta-hilbert", "zonal hilbert, Delta", "delta", "zonal_spark.delta_hilbert"),
+    Peer("zonal-iceberg-zorder", "zonal zorder, Iceberg", "iceberg", "zonal_spark.iceberg_zorder"),
+    Peer("zonal-iceberg-hilbert", "zonal hilbert, Iceberg", "iceberg", "zonal_spark.iceberg_hilbert"),
+    Peer("delta-zorder", "Delta OPTIMIZE ZORDER BY", "delta", "delta_spark.zorder"),
+    Peer("delta-liquid", "Delta liquid, OPTIMIZE FULL", "delta", "delta_spark.liquid"),
+    Peer("iceberg-zorder", "Iceberg rewrite, zorder", "iceberg", "iceberg_spark.zorder"),
+    Peer("iceberg-hilbert", "Iceberg rewrite, hilbert", "iceberg", "iceberg_spark.hilbert"),
+    Peer("delta-rs", "delta-rs z_order", "delta", "delta_rs.zorder"),
+    Peer("spark-sort", "Spark sort", "parquet", "spark_sort.linear"),
 )
 ZONAL = "zonal"
 
@@ -42,9 +42,9 @@ def chosen(names: str | None) -> list[Peer]:
     """Return the peers whose name, or its first words, are in a list with commas; all by default."""
     if names is None:
         return list(ALL)
-    asked = [name.strip() for name in names.split(",")]
-    found = [peer for peer in ALL if any(peer.name == name or peer.name.startswith(f"{name}-") for name in asked)]
-    unknown = [name for name in asked if not any(f"{peer.name}-".startswith(f"{name}-") for peer in ALL)]
+    wanted = [name.strip() for name in names.split(",")]
+    peers = [peer for peer in ALL if any(peer.name == name or peer.name.startswith(f"{name}-") for name in wanted)]
+    unknown = [name for name in wanted if not any(f"{peer.name}-".startswith(f"{name}-") for peer in ALL)]
     if unknown:
         raise SystemExit(f"Unknown: {', '.join(unknown)}. There are: {', '.join(peer.name for peer in ALL)}.")
-    return found
+    return peers

@@ -1,7 +1,7 @@
-"""The process that is measured: `python -m benchmarks.rewriters.perform PEER JOB ANSWER`.
+"""Run one rewrite in the measured process: `python -m benchmarks.rewriters.perform PEER JOB ANSWER`.
 
-It starts the engine, rewrites, and notes at both ends of the rewrite what the process above it, which measures, has
-used with all that it started.
+It starts the engine, rewrites, and records before and after the rewrite the usage of its parent, which measures, with
+all descendants.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""What a command and all its descendants use: CPU time and memory (Linux).
+"""Measure CPU time and memory of a command with all its descendants (Linux).
 
 A JVM starts Python workers, and either may outlive the process that started it. So this process adopts orphans
 (`PR_SET_CHILD_SUBREAPER`) and waits for every one: the kernel adds up the time of all that were waited for. The daemon
-that forks Spark's Python workers ignores SIGCHLD, so nobody waits for those, and the kernel forgets their time
-(wait(2), notes): of such processes the time counts that was last seen in /proc.
+that forks Spark's Python workers ignores SIGCHLD, so no process waits for those, and the kernel forgets their time
+(wait(2), notes): for such processes the last time seen in /proc counts.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ from pathlib import Path
 
 INTERVAL = 0.2
 GRACE = 60.0
-"""Seconds that descendants have to end by themselves after the command has."""
+"""Seconds that descendants have to end after the command has ended."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -32,20 +32,20 @@ class Process:
 
     pid: int
     started: int
-    """Clock ticks; with the process id it names a process for good."""
+    """Clock ticks; unique together with the process id."""
     parent: int
     own_seconds: float
     waited_seconds: float
 
     @property
     def identity(self) -> str:
-        """Return a name that no later process has."""
+        """Return a name that no other process has."""
         return f"{self.pid}@{self.started}"
 
 
 @dataclass(frozen=True)
 class Moment:
-    """CPU time of all descendants of a process so far, but for those that nobody waited for, and who is alive."""
+    """CPU time of all descendants of a process so far, without `Forgotten` ones, and the living processes."""
 
     time: float
     cpu_seconds: float
@@ -54,7 +54,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """A process that has ended and that nobody waited for."""
+    """A process that has ended without a wait for it."""
 
     identity: str
     first_seen: float
@@ -63,7 +63,7 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class Usage:
-    """Resources of a command with all that it started."""
+    """Resources of a command with all its descendants."""
 
     status: int
     cpu_seconds: float
@@ -86,26 +86,26 @@ class Usage:
 
 
 def moment(root: int) -> Moment:
-    """Look at all descendants of a process, and at those that it has waited for."""
-    found = tree(root)
-    own = sum(process.own_seconds for process in found if process.pid != root)
-    waited = sum(process.waited_seconds for process in found)
-    return Moment(time.monotonic(), own + waited, frozenset(process.identity for process in found))
+    """Return the usage of all descendants of a process, ended ones that were waited for included."""
+    processes = tree(root)
+    own = sum(process.own_seconds for process in processes if process.pid != root)
+    waited = sum(process.waited_seconds for process in processes)
+    return Moment(time.monotonic(), own + waited, frozenset(process.identity for process in processes))
 
 
 def tree(root: int) -> list[Process]:
-    """Return a process that lives, and its descendants."""
+    """Return a living process and its descendants."""
     children = defaultdict(list)
     waiting = []
     for process in _processes():
         children[process.parent].append(process)
         if process.pid == root:
             waiting.append(process)
-    found = []
+    processes = []
     while waiting:
-        found.append(waiting.pop())
-        waiting += children[found[-1].pid]
-    return found
+        processes.append(waiting.pop())
+        waiting += children[processes[-1].pid]
+    return processes
 
 
 def _processes() -> Iterator[Process]:
@@ -166,10 +166,10 @@ class _Watch:
         self.forgotten: list[Forgotten] = []
         self._reaped: set[int] = set()
         self._unwaited: dict[str, tuple[int, Forgotten]] = {}
-        """Living processes whose parent ignores their end."""
+        """Living processes whose parent doesn't wait for them."""
 
     def reap(self) -> bool:
-        """Wait for what has ended, and tell whether anything is left."""
+        """Wait for processes that have ended, and tell whether any is left."""
         try:
             while True:
                 pid, status, used = os.wait4(-1, os.WNOHANG)
@@ -183,20 +183,22 @@ class _Watch:
             return False
 
     def look(self) -> None:
-        """Note the memory of all processes, and the time of those that nobody will wait for."""
-        found = [process for process in tree(os.getpid()) if process.pid != os.getpid()]
-        self.tree_bytes = max(self.tree_bytes, sum(_memory(process.pid, "smaps_rollup", "Pss:") for process in found))
-        for process in found:
+        """Record the memory of all processes, and the time of those that no process will wait for."""
+        processes = [process for process in tree(os.getpid()) if process.pid != os.getpid()]
+        self.tree_bytes = max(
+            self.tree_bytes, sum(_memory(process.pid, "smaps_rollup", "Pss:") for process in processes)
+        )
+        for process in processes:
             if "pyspark.daemon" in _read(process.pid, "cmdline"):
                 self.worker_bytes = max(self.worker_bytes, _memory(process.pid, "status", "VmHWM:"))
-        self._note_unwaited(found)
+        self._note_unwaited(processes)
 
-    def _note_unwaited(self, found: Sequence[Process]) -> None:
+    def _note_unwaited(self, processes: Sequence[Process]) -> None:
         before, self._unwaited = self._unwaited, {}
-        careless = {process.pid for process in found if _ignores_children(process.pid)}
-        alive = {process.identity for process in found}
-        for process in found:
-            if process.parent in careless:
+        ignoring = {process.pid for process in processes if _ignores_children(process.pid)}
+        alive = {process.identity for process in processes}
+        for process in processes:
+            if process.parent in ignoring:
                 first = before[process.identity][1].first_seen if process.identity in before else time.monotonic()
                 spent = Forgotten(process.identity, first, process.own_seconds + process.waited_seconds)
                 self._unwaited[process.identity] = process.pid, spent

@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-layoutdata = pytest.importorskip("benchmarks.layoutdata", reason="the benchmarks, which make the data, are not here")
+layout_data = pytest.importorskip("benchmarks.layout_data", reason="the benchmarks, which make the data, are not here")
 
 ROWS = {"tpch": 120_000, "telemetry": 200_000, "flights": 336_776}
 FILES = 60
@@ -30,7 +30,7 @@ class Case:
 def case_of(name: str) -> Case:
     """Make the case, with the columns that queries filter and one, if there is any, that only moves along."""
     try:
-        data, learned, asked = layoutdata.CASES[name](ROWS[name], 11)
+        data, learned, asked = layout_data.CASES[name](ROWS[name], 11)
     except ModuleNotFoundError as missing:
         pytest.skip(f"no data: {missing}")
     text = " ".join([*learned, *asked])

@@ -1,8 +1,8 @@
-"""Spark alone: range partitions, sorted inside, written as Parquet."""
+"""Rewrite with Spark alone: range partitions, sorted inside, written as Parquet."""
 
 from benchmarks.rewriters.copies import result_folder, table_folder
 from benchmarks.rewriters.job import Job, Rewrite
-from benchmarks.rewriters.sparksession import session
+from benchmarks.rewriters.spark_session import session
 
 
 def linear(job: Job) -> Rewrite:

@@ -1,4 +1,4 @@
-"""delta-rs, the `deltalake` package: `optimize.z_order`, in one process without Spark."""
+"""Rewrite with delta-rs, the `deltalake` package: `optimize.z_order`, in one process without Spark."""
 
 from deltalake import DeltaTable
 

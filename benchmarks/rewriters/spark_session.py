@@ -1,4 +1,4 @@
-"""The Spark session that every peer on Spark gets: the same cores, the same memory, the same first job."""
+"""Start the Spark session of every peer on Spark, with the same cores, memory and first job."""
 
 import os
 import sys

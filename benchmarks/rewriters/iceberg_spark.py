@@ -1,10 +1,10 @@
-"""Iceberg's own procedure on Spark, `rewrite_data_files`."""
+"""Rewrite with Iceberg's procedure on Spark, `rewrite_data_files`."""
 
 from functools import partial
 
 from benchmarks.rewriters.copies import CATALOG, TABLE
 from benchmarks.rewriters.job import Job, Rewrite
-from benchmarks.rewriters.sparksession import session
+from benchmarks.rewriters.spark_session import session
 
 
 def start(job: Job, *, curve: str) -> Rewrite:

@@ -1,10 +1,10 @@
-"""zonal itself, on the same Spark with the settings of its own sessions."""
+"""Rewrite with zonal, on the same Spark with the settings of zonal's own sessions."""
 
 from functools import partial
 
 from benchmarks.rewriters.copies import opened
 from benchmarks.rewriters.job import Job, Rewrite
-from benchmarks.rewriters.sparksession import session
+from benchmarks.rewriters.spark_session import session
 from zonal.spark.session import LOCAL
 from zonal.verbs.cluster import cluster
 

