@@ -1,4 +1,4 @@
-"""`advise`: what it says of tables, and whether that comes true when its layout is applied."""
+"""`advise` gives sound advice, and its predictions come true when its layout is applied."""
 
 from dataclasses import replace
 from functools import partial

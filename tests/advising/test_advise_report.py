@@ -1,4 +1,4 @@
-"""What people and programs see of an advice: text, page and JSON, built from values that are made by hand."""
+"""Advice is drawn as text, page and JSON, from values that are made by hand."""
 
 import io
 import json
@@ -108,7 +108,7 @@ def unknown():
 
 
 def hostile(name):
-    """Put a name everywhere where one of a table, a log or a query stands."""
+    """Put a name wherever a name of a table, a log or a query is."""
     layout = Layout("zorder", (name, "ts"))
     worse = (Regression(name, name, 1, 0.1, 0.2),)
     best = candidate(0.1, layout, cost=PAID, worse=worse, worse_count=1, note=name)
@@ -127,7 +127,7 @@ def printed(value, given=None, width=100):
 
 
 class Page(HTMLParser):
-    """Reads a page as a browser does: its tags, attributes and text, and that every tag is closed in its turn."""
+    """Reads a page as a browser does: its tags, attributes and text, and checks that every tag is closed in order."""
 
     VOID = ("meta",)
 

@@ -1,4 +1,4 @@
-"""Rules of experience: each is told for a table that was made for it, and not for one that is as it should be."""
+"""Each rule of `advising.rules` fires for a table made for it, and for no healthy table."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ SMALL = 10_000
 
 
 def columns(rows=ROWS, seed=0):
-    """Five even columns, a number that no other row has, three states, a skewed tenant, and a day."""
+    """Five uniform columns, a unique number, three states, a skewed tenant, and a day."""
     draw = np.random.default_rng(seed)
     tenant = draw.integers(0, 500, rows)
     tenant[draw.random(rows) < 0.3] = 7

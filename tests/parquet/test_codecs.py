@@ -1,4 +1,4 @@
-"""New files have the codec that was asked for, else the table's own."""
+"""New files have the requested codec, else the table's own."""
 
 import json
 

@@ -156,7 +156,7 @@ def write_actions(path, actions, *, schema=CHECKPOINT):
 
 
 def _with_maps(action):
-    """Turn the objects that Parquet has as maps into pairs."""
+    """Convert objects that are maps in Parquet to pairs."""
     maps = ("partitionValues", "tags", "configuration")
     return {
         name: {

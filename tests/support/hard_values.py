@@ -1,4 +1,4 @@
-"""A table of values that statistics get wrong, and conditions that ask for them, in the words of several engines."""
+"""A table of values that statistics often get wrong, and conditions on them in the SQL of several engines."""
 
 import datetime as dt
 import math
@@ -100,7 +100,7 @@ def column_of(rows, name):
 
 
 def conditions(files, *, partitioned=False):
-    """Ask for the bounds of some of the files, each with every operator, and for what no bound holds."""
+    """Make conditions on the bounds of some files, with every operator, and on values outside all bounds."""
     found = []
     chosen = [files[0], files[len(files) // 2], files[-1]]
     for name in COLUMNS:

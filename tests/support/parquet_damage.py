@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 
 
 def varint(number):
-    """A number as Thrift's compact protocol has it."""
+    """Encode a number in Thrift's compact protocol."""
     number = number << 1 if number >= 0 else ~number << 1 | 1
     found = []
     while number > 127:
@@ -21,7 +21,7 @@ def chunk_bytes(values, uncompressed, compressed, page):
 
 
 def with_chunk(path, group, **changes):
-    """Change numbers of a row group's first column in a file's footer; it stays as long as it is."""
+    """Change numbers of a row group's first column in a file's footer; its length stays the same."""
     chunk = pq.ParquetFile(path).metadata.row_group(group).column(0)
     numbers = {
         "values": chunk.num_values,

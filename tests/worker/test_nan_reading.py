@@ -104,7 +104,7 @@ def test_files_with_a_matching_nan_are_kept(made_by, kind, tmp_path):
 
 FLOATS = st.none() | st.sampled_from([NAN, 1.5, 2.5, 0.0, -0.0, 9.0, -9.0, INF, -INF])
 PAGE = 3
-"""Rows of a page."""
+"""Rows per page."""
 
 
 @given(

@@ -1,4 +1,4 @@
-"""Rows of files of any older schema come out as the table's schema says, value for value, or are refused."""
+"""Rows of files with any older schema are read in the table's schema with the same values, or refused."""
 
 import datetime as dt
 import tempfile
@@ -112,7 +112,7 @@ class Evolved:
         return st.lists(st.tuples(key, item), max_size=3, unique_by=lambda pair: pair[0])
 
     def now(self, value):
-        """What a value of the file is in the table."""
+        """The value in the table of a value in the file."""
         if value is None or self.old is None:
             return None
         if self.kind == "leaf":

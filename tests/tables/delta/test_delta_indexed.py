@@ -1,4 +1,4 @@
-"""Which columns' statistics readers of a Delta table use, and what `cluster` does about keys that are left out."""
+"""Readers of a Delta table use the statistics of all keys after `cluster`, whatever the table's properties left out."""
 
 import json
 from functools import partial
@@ -143,7 +143,7 @@ def wide_rows(rows=1200):
 
 
 def files_for(home, column):
-    """Files that pyarrow opens for one value of a column, by what delta-rs tells it of them."""
+    """Files that pyarrow opens for one value of a column, by delta-rs's statistics."""
     dataset = deltalake.DeltaTable(home.root).to_pyarrow_dataset()
     return len(list(dataset.get_fragments(filter=pc.field(column) == 5)))
 
@@ -230,7 +230,7 @@ def test_the_last_commit_of_a_run_sets_the_property(wide):
 
 
 def test_a_property_waits_until_all_files_have_the_statistics(wide):
-    """Of files without a bound that it looks for, deltalake's reader for pyarrow loses all rows."""
+    """deltalake's reader for pyarrow loses all rows of files without a bound that it uses."""
 
     def rows_above(column):
         dataset = deltalake.DeltaTable(wide.root).to_pyarrow_dataset()

@@ -1,3 +1,5 @@
+"""Workers read the rows of Delta tables: physical columns, partition values, row ids and deletion vectors."""
+
 import json
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -9,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.delta_rewrites import bitmap, data_file, everything, inline_vector, read_rows, stored_vector
-from support.delta_tables import ADD, CHECKPOINT, LogWriter, features, field, metadata, protocol, remove, struct
+from support.delta_tables import ADD, CHECKPOINT, features, field, metadata, protocol, remove, struct
 from zonal.errors import ColumnError, TableError
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import FIELD_ID
@@ -23,11 +25,6 @@ def scan(where, **options):
     table = DeltaTable(str(where))
     snapshot = table.snapshot()
     return table.scan(snapshot, everything(snapshot), **options)
-
-
-@pytest.fixture
-def log(tmp_path):
-    return LogWriter(tmp_path / "table")
 
 
 def field_ids(kind, name=""):
