@@ -138,18 +138,18 @@ def by_audit(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
 
 
 def by_replay(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
-    found = replay(snapshot, bound.bounds, bound.weights)
-    return int(found.files.sum()), int(found.bytes.sum())
+    replayed = replay(snapshot, bound.bounds, bound.weights)
+    return int(replayed.files.sum()), int(replayed.bytes.sum())
 
 
 def by_replay_without_excess(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
-    found = replay(snapshot, bound.bounds, bound.weights, excess=False)
-    return int(found.files.sum()), int(found.bytes.sum())
+    replayed = replay(snapshot, bound.bounds, bound.weights, excess=False)
+    return int(replayed.files.sum()), int(replayed.bytes.sum())
 
 
 def by_standing(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
-    found = standing(snapshot, bound.bounds, bound.weights)
-    return -1, round(float(found.current.shares.sum()) * int(snapshot.files.sizes.sum()))
+    today = standing(snapshot, bound.bounds, bound.weights)
+    return -1, round(float(today.current.shares.sum()) * int(snapshot.files.sizes.sum()))
 
 
 def by_loop(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
@@ -198,21 +198,21 @@ def main() -> None:
     parser.add_argument("--only", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.only:
-        found = measure(options.only[0], options.only[1], options.files, options.queries)
-        print(json.dumps([found.files, found.bytes, found.seconds, found.wall, found.megabytes]))
+        result = measure(options.only[0], options.only[1], options.files, options.queries)
+        print(json.dumps([result.files, result.bytes, result.seconds, result.wall, result.megabytes]))
         return
     title = f"{options.queries:,} queries on {options.files:,} files, {len(KINDS)} columns"
     shown = Table("table", "files kept", "way", "CPU-seconds", "wall", "peak MB", title=title)
     for table in TABLES:
         results = {way: measured(way, table, options.files, options.queries) for way in WAYS}
         reference = results["loop over FileIndex.prune"]
-        for way, found in results.items():
-            assert found.files in (-1, reference.files), f"{way} counts other files than the loop"
-            assert abs(found.bytes - reference.bytes) <= reference.bytes * 1e-9, (
+        for way, result in results.items():
+            assert result.files in (-1, reference.files), f"{way} counts other files than the loop"
+            assert abs(result.bytes - reference.bytes) <= reference.bytes * 1e-9, (
                 f"{way} counts other bytes than the loop"
             )
             kept = f"{reference.files / options.files / options.queries:.1%}"
-            shown.add_row(table, kept, way, f"{found.seconds:.2f}", f"{found.wall:.2f}", f"{found.megabytes:,.0f}")
+            shown.add_row(table, kept, way, f"{result.seconds:.2f}", f"{result.wall:.2f}", f"{result.megabytes:,.0f}")
     Console().print(shown)
 
 

@@ -89,7 +89,7 @@ def main() -> None:
     if unknown := sorted(set(options.only) - set(CASES)):
         parser.error(f"There are no data sets {', '.join(unknown)}; there are {', '.join(CASES)}.")
     console = Console()
-    found: list[Measured] = []
+    results: list[Measured] = []
     for name in options.only:
         began = time.monotonic()
         try:
@@ -101,20 +101,20 @@ def main() -> None:
         console.print(f"{name}: {case[0].num_rows:,} rows, {time.monotonic() - began:.0f} s")
         for each in measured:
             console.print(f"  {each.layout}: {each.columns}", highlight=False, soft_wrap=True)
-        found += measured
-    console.print(_table(found))
+        results += measured
+    console.print(_table(results))
     if options.json:
-        options.json.write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
+        options.json.write_text(json.dumps([asdict(each) for each in results], indent=1) + "\n")
 
 
-def _with_ratios(found: list[Measured]) -> list[Measured]:
-    liquid = min(each.share for each in found if each.layout in LIQUID)
-    return [replace(each, of_liquid=each.share / liquid) for each in found]
+def _with_ratios(results: list[Measured]) -> list[Measured]:
+    liquid = min(each.share for each in results if each.layout in LIQUID)
+    return [replace(each, of_liquid=each.share / liquid) for each in results]
 
 
 def _measure(name: str, case: Case, files: int) -> Iterator[Measured]:
-    data, learned, asked = case
-    train, test = ([bind(parse_where(text), data.schema) for text in half] for half in (learned, asked))
+    data, training, held_out = case
+    train, test = ([bind(parse_where(text), data.schema) for text in half] for half in (training, held_out))
     names = literal_columns(train)
     coded = code(data, list(dict.fromkeys([*names, *literal_columns(test)])))
     rng = np.random.default_rng(7)
@@ -134,7 +134,7 @@ def _measure(name: str, case: Case, files: int) -> Iterator[Measured]:
     yield peer("Iceberg's Z, raw bytes, best columns", best_columns(ground, names, raw_bytes), raw_bytes)
     yield peer(LIQUID[0], names[:MOST_COLUMNS], range_ids)
     yield peer(LIQUID[1], best_columns(ground, names, range_ids), range_ids)
-    yield from _learned(name, data, learned, test, files)
+    yield from _learned(name, data, training, test, files)
 
 
 def _learned(name: str, data: pa.Table, learned: Sequence[str], test: list[Bound], files: int) -> Iterator[Measured]:
@@ -180,25 +180,25 @@ def _first(advice: Advice, kinds: Sequence[str]) -> Candidate:
     return min((each for each in advice.candidates if each.kind in kinds), key=lambda each: each.reads.bytes)
 
 
-def _table(found: Sequence[Measured]) -> Table:
-    names = list(dict.fromkeys(each.case for each in found))
+def _table(results: Sequence[Measured]) -> Table:
+    names = list(dict.fromkeys(each.case for each in results))
     table = Table("layout", title="Mean share of the rows read (as a part of liquid's; files)", title_justify="left")
     for name in names:
         table.add_column(name, justify="right")
-    for layout in dict.fromkeys(each.layout for each in found):
-        cells = [next((each for each in found if (each.case, each.layout) == (name, layout)), None) for name in names]
+    for layout in dict.fromkeys(each.layout for each in results):
+        cells = [next((each for each in results if (each.case, each.layout) == (name, layout)), None) for name in names]
         table.add_row(layout, *("" if cell is None else _cell(cell) for cell in cells))
     table.add_section()
-    table.add_row("goal of the tree", *(_goal(name, found) for name in names))
+    table.add_row("goal of the tree", *(_goal(name, results) for name in names))
     return table
 
 
-def _cell(found: Measured) -> str:
-    return f"{found.share:.3f} ({found.of_liquid:.2f}; {found.files})"
+def _cell(result: Measured) -> str:
+    return f"{result.share:.3f} ({result.of_liquid:.2f}; {result.files})"
 
 
-def _goal(name: str, found: Sequence[Measured]) -> str:
-    tree = next((each for each in found if (each.case, each.layout) == (name, TREE)), None)
+def _goal(name: str, results: Sequence[Measured]) -> str:
+    tree = next((each for each in results if (each.case, each.layout) == (name, TREE)), None)
     if name not in GOALS or tree is None:
         return ""
     goal = GOALS[name]

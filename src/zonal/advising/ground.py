@@ -91,11 +91,11 @@ class Ground:
         return replace(self, learn=every, held=every)
 
     def _with(self, queries: Int64Array) -> Trial:
-        asked, known = self._half(queries), self.sample.in_partition
+        half, known = self._half(queries), self.sample.in_partition
         return replace(
             self.sample,
             boxes=boxes_of([self.decided[query] for query in queries], self.sample.coded),
-            weights=asked.weights,
+            weights=half.weights,
             in_partition=None if known is None else known[:, queries],
         )
 
