@@ -490,7 +490,7 @@ def test_widths_lie_between_nothing_and_everything_and_grow_with_the_file(pairs)
 
 DELTA_RS = {"engineInfo": "delta-rs:py-1.6.6"}
 SPARK_DELTA = {"engineInfo": "Apache-Spark/4.1.4 Delta-Lake/4.4.0"}
-ZONAL = {"zonal.layouts.layout": "{}", "zonal.run": "20261116-014641-54c701aa"}
+ZONAL = {"zonal.layout": "{}", "zonal.run": "20261116-014641-54c701aa"}
 SPARK_ICEBERG = {
     "engine-name": "spark",
     "engine-version": "4.1.4",

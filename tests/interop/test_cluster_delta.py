@@ -246,7 +246,7 @@ def test_all_files_are_replaced_in_an_operation_that_the_history_shows(sql, judg
     assert entry.isBlindAppend is False
     parameters = entry.operationParameters
     assert json.loads(parameters["zOrderBy"]) == list(CASES[name].by)
-    assert Layout.from_json(parameters["zonal.layouts.layout"]).columns == CASES[name].by
+    assert Layout.from_json(parameters["zonal.layout"]).columns == CASES[name].by
     assert int(entry.operationMetrics["numAddedFiles"]) == table.result.added_files
     assert int(entry.operationMetrics["numRemovedFiles"]) == table.result.removed_files
     frame = sql(f"SELECT DISTINCT _metadata.file_path AS path FROM {table.at(table.result.versions[0])}")

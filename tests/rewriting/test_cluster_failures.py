@@ -249,7 +249,7 @@ def dying(step):
         die()
 if stage == "committed":
     if kind == "delta":
-        from zonal.tables import deltacommit
+        from zonal.tables.delta import commit as deltacommit
         real = deltacommit._link
         deltacommit._link = lambda *given: (real(*given), die())
     else:
@@ -262,7 +262,7 @@ if stage == "cataloging":
     from pyiceberg.catalog.sql import SqlCatalog
     SqlCatalog.commit_table = die
 if stage == "running":
-    from zonal.worker import writer
+    from zonal.worker.write import writer
     real_close, closed = writer._OpenFile.close, []
     def close(file):
         closed.append(real_close(file))

@@ -464,7 +464,7 @@ def test_a_key_column_that_is_renamed_or_dropped_meanwhile_is_told(change, when,
     with pytest.raises(ColumnError, match=f"The column 'x' of 'db.t' was {what} during the rewrite"):
         table.cluster(by=["x", "y"], layout="linear", runner=Meanwhile(others), **options)
     metadata = table.table.metadata
-    assert "zonal.layouts.layout" not in metadata.properties
+    assert "zonal.layout" not in metadata.properties
     assert not [order for order in metadata.sort_orders if order.fields]
     expected = BEFORE.filter(pa.compute.not_equal(BEFORE["id"], 3)) if when == "after a conflict" else BEFORE
     assert table.rows().num_rows == expected.num_rows

@@ -156,7 +156,7 @@ class DeltaLedger(Ledger):
 
     def recorded_columns(self) -> tuple[list[str], list[str]]:
         found = self.table.table
-        text = found.metadata().configuration.get("zonal.layouts.layout")
+        text = found.metadata().configuration.get("zonal.layout")
         layout = [] if text is None else list(Layout.from_json(text).columns)
         return layout, [member.name for member in found.schema().fields]
 
@@ -262,6 +262,6 @@ class VectorLedger(Ledger):
 
     def recorded_columns(self) -> tuple[list[str], list[str]]:
         meta = self.replayed()[1]
-        text = meta["configuration"].get("zonal.layouts.layout")
+        text = meta["configuration"].get("zonal.layout")
         layout = [] if text is None else list(Layout.from_json(text).columns)
         return layout, [member["name"] for member in json.loads(meta["schemaString"])["fields"]]

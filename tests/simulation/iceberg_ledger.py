@@ -151,7 +151,7 @@ class IcebergLedger(Ledger):
 
     def recorded_columns(self) -> tuple[list[str], list[str]]:
         table = self.table.table
-        text = table.properties.get("zonal.layouts.layout")
+        text = table.properties.get("zonal.layout")
         return [] if text is None else list(Layout.from_json(text).columns), list(table.schema().column_names)
 
 

@@ -373,3 +373,12 @@ def test_the_names_are_public(table):
     assert zonal.show(table).files == FILES
     assert zonal.explain(table, where="id = 1").levels
     assert np.isfinite(zonal.explain(table, where="id = 1").share_of_bytes)
+
+
+def test_names_that_tables_keep_never_change():
+    """Tables that were clustered by an older zonal know their layout by these names."""
+    from zonal.tables.delta.adds import LAYOUT_TAG, RUN_TAG
+    from zonal.tables.parquet.copy import LAYOUT_KEY
+    from zonal.tables.protocol import LAYOUT_PROPERTY
+
+    assert (*["zonal.layout"] * 3, "zonal.run") == (LAYOUT_PROPERTY, LAYOUT_TAG, LAYOUT_KEY, RUN_TAG)

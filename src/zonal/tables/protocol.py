@@ -11,7 +11,7 @@ from zonal.plan.rewrite import Rewrite, Scan, Writing, Written
 from zonal.snapshot import Commit, Snapshot
 from zonal.values.arrays import Int64Array
 
-LAYOUT_PROPERTY = "zonal.layouts.layout"
+LAYOUT_PROPERTY = "zonal.layout"
 """Table property with the layout as JSON; in an Iceberg snapshot's summary, the layout of the files that it added."""
 
 

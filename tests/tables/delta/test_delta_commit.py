@@ -49,7 +49,7 @@ def test_the_commit_says_what_was_done(plain):
     adds, removes = bodies(plain, version, "add"), bodies(plain, version, "remove")
     assert {action["dataChange"] for action in adds + removes} == {False}
     assert all(action["extendedFileMetadata"] and action["size"] > 0 for action in removes)
-    assert [action["tags"] for action in adds] == [{"zonal.layouts.layout": LAYOUT.id, "zonal.run": "r1"}] * 2
+    assert [action["tags"] for action in adds] == [{"zonal.layout": LAYOUT.id, "zonal.run": "r1"}] * 2
     assert all(action["path"].startswith(f"zonal-{LAYOUT.id}-r1/") for action in adds)
     assert "clusteringProvider" not in adds[0]
 
@@ -60,13 +60,13 @@ def test_the_layout_is_recorded_once_and_other_metadata_is_kept(plain):
     (after,) = bodies(plain, table.commit(rewrite), "metaData")
     kept = {name: value for name, value in before.items() if value is not None and name != "configuration"}
     assert {name: after[name] for name in kept} == kept
-    assert after["configuration"] == {"zonal.layouts.layout": LAYOUT.to_json()}
+    assert after["configuration"] == {"zonal.layout": LAYOUT.to_json()}
     table, rewrite = prepare(plain, run="r2")
     assert bodies(plain, table.commit(rewrite), "metaData") == []
     other = Layout("hilbert", ("x", "s"))
     table, rewrite = prepare(plain, run="r3", layout=other)
     version = table.commit(rewrite)
-    assert bodies(plain, version, "metaData")[0]["configuration"] == {"zonal.layouts.layout": other.to_json()}
+    assert bodies(plain, version, "metaData")[0]["configuration"] == {"zonal.layout": other.to_json()}
     assert theirs(plain) == list(range(300))
 
 

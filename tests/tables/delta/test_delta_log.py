@@ -60,7 +60,7 @@ def test_v2_checkpoints_have_sidecars(log, kind, middle):
     head = (features("v2Checkpoint"), HEAD[1])
     log.commit(*head, add("a"), add("b"), add("c"))
     first = log.sidecar("one.parquet", add("a", stats=stats(1, {"x": 1}, {"x": 1})))
-    second = log.sidecar("two.parquet", add("b", tags={"zonal.layouts.layout": "abc"}))
+    second = log.sidecar("two.parquet", add("b", tags={"zonal.layout": "abc"}))
     log.checkpoint({"checkpointMetadata": {"version": 0}}, *head, first, second, middle=middle, kind=kind).forget(0)
     log.commit(remove("a"), add("d"))
     snapshot = read(log)
@@ -159,9 +159,9 @@ def test_an_unknown_type_is_an_error(log, kind):
 
 def test_layouts_and_providers_are_found(log):
     layout = Layout.parse("zorder(x, s)")
-    head = metadata(*(field("x", "long"),), configuration={"zonal.layouts.layout": layout.to_json(), "k": "v"})
+    head = metadata(*(field("x", "long"),), configuration={"zonal.layout": layout.to_json(), "k": "v"})
     snapshot = read(
-        log.commit(protocol(), head, add("f", tags={"zonal.layouts.layout": layout.id}, clusteringProvider="liquid"))
+        log.commit(protocol(), head, add("f", tags={"zonal.layout": layout.id}, clusteringProvider="liquid"))
     )
     assert snapshot.layout == layout
     assert snapshot.files.layout_ids.to_pylist() == [layout.id]
@@ -170,9 +170,9 @@ def test_layouts_and_providers_are_found(log):
 
 
 def test_an_unreadable_layout_is_a_problem_and_no_error(log):
-    snapshot = read(log.commit(protocol(), metadata(field("x", "long"), configuration={"zonal.layouts.layout": "{}"})))
+    snapshot = read(log.commit(protocol(), metadata(field("x", "long"), configuration={"zonal.layout": "{}"})))
     assert snapshot.layout is None
-    assert "zonal.layouts.layout" in snapshot.problems[0]
+    assert "zonal.layout" in snapshot.problems[0]
     assert len(snapshot.files) == 0
     assert snapshot.files.bounds["x"].lower.to_pylist() == []
 

@@ -135,7 +135,7 @@ def test_a_removed_path_that_no_file_has_is_an_error_that_names_it(log):
 
 @pytest.mark.parametrize("name", ["stats", "tags", "clusteringProvider"])
 def test_half_a_character_in_what_is_said_of_a_file_is_an_error(log, name):
-    value = {"zonal.layouts.layout": "\ud800"} if name == "tags" else "\ud800"
+    value = {"zonal.layout": "\ud800"} if name == "tags" else "\ud800"
     (log.log / f"{0:020d}.json").write_text("".join(json.dumps(a) + "\n" for a in (*HEAD, add("a", **{name: value}))))
     with pytest.raises(TableError):
         read(log)

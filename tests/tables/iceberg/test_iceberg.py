@@ -638,19 +638,19 @@ def test_all_format_versions(catalog, format_version):
 
 def test_layout_of_table_and_files(catalog):
     layout = Layout.parse("zorder(id, more)")
-    table = catalog.create_table("db.t", LONG, properties={"zonal.layouts.layout": layout.to_json()})
+    table = catalog.create_table("db.t", LONG, properties={"zonal.layout": layout.to_json()})
     table.append(pa.table({"id": pa.array([1])}))
     for number, text in enumerate((layout.to_json(), layout.id, "{}")):
-        table.append(pa.table({"id": pa.array([number])}), snapshot_properties={"zonal.layouts.layout": text})
+        table.append(pa.table({"id": pa.array([number])}), snapshot_properties={"zonal.layout": text})
     snapshot = load(table)
     assert snapshot.layout == layout
     assert snapshot.problems == ()
     assert sorted(snapshot.files.layout_ids.to_pylist(), key=str) == [layout.id, layout.id, None, None]
     with table.transaction() as change:
-        change.set_properties({"zonal.layouts.layout": "{}"})
+        change.set_properties({"zonal.layout": "{}"})
     broken = load(table)
     assert broken.layout is None
-    assert "zonal.layouts.layout" in broken.problems[0]
+    assert "zonal.layout" in broken.problems[0]
 
 
 def test_blockers_name_what_cannot_be_rewritten(catalog):

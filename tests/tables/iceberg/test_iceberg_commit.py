@@ -125,7 +125,7 @@ def test_a_commit_replaces_files_in_one_snapshot_and_keeps_every_row(catalog, ve
     assert after.current_snapshot().parent_snapshot_id == snapshot.version
     assert after.current_snapshot().summary.operation.value == "replace"
     assert len(after.metadata.snapshots) == version_before + 1
-    assert after.metadata.properties["zonal.layouts.layout"] == LAYOUT.to_json()
+    assert after.metadata.properties["zonal.layout"] == LAYOUT.to_json()
     found = summary(catalog)
     assert (found["added-data-files"], found["deleted-data-files"]) == ("3", "3")
     assert found.get("total-data-files") == (None if version == 3 else "4")  # the upgrade by hand counts nothing
@@ -510,7 +510,7 @@ def test_a_layout_by_a_column_that_is_gone_meanwhile_is_not_recorded(change, cat
             update.add_column("y", LongType())
     with pytest.raises(ConflictError, match=r"'y' of 'db.t' was (renamed to 'why'|dropped) during the rewrite"):
         table.commit(rewrite)
-    assert "zonal.layouts.layout" not in catalog.load_table("db.t").metadata.properties
+    assert "zonal.layout" not in catalog.load_table("db.t").metadata.properties
 
 
 def test_a_type_that_was_widened_meanwhile_is_read_from_the_new_files(catalog):

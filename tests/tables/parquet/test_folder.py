@@ -165,14 +165,14 @@ def test_the_layout_that_the_files_agree_on(tmp_path):
         write(
             tmp_path,
             f"{name}.parquet",
-            columns.replace_schema_metadata(metadata and {"zonal.layouts.layout": metadata}),
+            columns.replace_schema_metadata(metadata and {"zonal.layout": metadata}),
         )
     snapshot = ParquetTable(str(tmp_path)).snapshot()
     assert snapshot.layout == layout
     assert snapshot.files.layout_ids.to_pylist() == [layout.id, layout.id, None]
-    write(tmp_path, "d.parquet", columns.replace_schema_metadata({"zonal.layouts.layout": other.to_json()}))
+    write(tmp_path, "d.parquet", columns.replace_schema_metadata({"zonal.layout": other.to_json()}))
     assert ParquetTable(str(tmp_path)).snapshot().layout is None
-    write(tmp_path, "d.parquet", columns.replace_schema_metadata({"zonal.layouts.layout": "{no json"}))
+    write(tmp_path, "d.parquet", columns.replace_schema_metadata({"zonal.layout": "{no json"}))
     assert ParquetTable(str(tmp_path)).snapshot().files.layout_ids[3].as_py() is None
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from zonal.errors import TableError, quoted
 from zonal.snapshot import LARGEST_FILE
 
-LAYOUT_TAG = "zonal.layouts.layout"
+LAYOUT_TAG = "zonal.layout"
 RUN_TAG = "zonal.run"
 STRINGS = pa.map_(pa.string(), pa.string())
 ADDS = pa.schema(

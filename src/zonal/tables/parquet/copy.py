@@ -18,7 +18,7 @@ from zonal.tables.protocol import Sending, unheard
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import leaves
 
-LAYOUT_KEY = "zonal.layouts.layout"
+LAYOUT_KEY = "zonal.layout"
 
 
 def scan_files(snapshot: Snapshot, files: Int64Array, storage: Storage, columns: Sequence[str] | None) -> Scan:
