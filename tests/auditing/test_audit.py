@@ -687,6 +687,9 @@ def test_a_whole_table_is_to_be_clustered_where_all_of_it_is_in_its_layout(table
     assert what.startswith("3 of 26 files are not in its layout, but clustering them would save hardly anything.")
     assert command == f"zonal advise {found.table} --queries …"
     assert remedy(found) is None
+    could = replace(found, saving=0.42, outside=3)
+    what = "No alert, but clustering could save about 42% of the bytes that queries read:"
+    assert remedy(could) == (what, f"zonal cluster {found.table}")
 
 
 def test_an_older_version_is_no_point_of_the_trend(table, tmp_path, monkeypatch):

@@ -204,6 +204,10 @@ def test_a_chosen_query_colors_the_files_that_it_reads(open_page):
             wanted = f"rgba({int(read[1:3], 16)},{int(read[3:5], 16)},{int(read[5:], 16)},"
             colored = [shape for shape in shapes if shape["fillcolor"].startswith(wanted)]
             assert sum(shape["path"].count("Z") for shape in colored) == question.files[field]
+            assert shapes[len(shapes) - len(colored) :] == colored, "above all others"
+            assert {shape["line"]["color"] for shape in colored} == {f"{wanted}1)"}, "with a clear outline"
+            others = [float(shape["fillcolor"].rpartition(",")[2][:-1]) for shape in shapes[: -len(colored)]]
+            assert np.prod([1 - each for each in others]) > 0.5, "which leave what is above them to be seen"
             said = page.said()[field]
             assert f"reads {question.files[field]:,} of {done.picture.drawings[field].files:,} files" in said
             assert share_text(question.shares[field]) in said

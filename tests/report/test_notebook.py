@@ -283,6 +283,28 @@ def test_files_that_a_query_reads_have_another_color():
     assert html.count('stroke-width="1.5"') == 2, "a box a range"
 
 
+def paint_of(html, color):
+    """How a group of files is painted, and where it stands in the drawing."""
+    (found,) = re.finditer(rf'<g fill="{color}" ([^>]*)>', html)
+    return {
+        name: float(value)
+        for name, value in re.findall(r'(fill-opacity|stroke-opacity|stroke-width)="([\d.]+)"', found[1])
+    }, found.start()
+
+
+@pytest.mark.parametrize("files", [5, 60, 2000])
+def test_files_that_are_read_are_seen_above_any_number_of_others(files):
+    html = rectangles(picture(files=files))
+    (unread, below), (read, above) = paint_of(html, BLUE), paint_of(html, ORANGE)
+    assert below < above, "what comes later is drawn above"
+    assert read["stroke-opacity"] == 1
+    assert read["stroke-width"] > unread["stroke-width"]
+    shade = np.array([255.0, 255.0, 255.0])
+    for color, opacity in [(BLUE, unread["fill-opacity"])] * files + [(ORANGE, read["fill-opacity"])]:
+        shade = (1 - opacity) * shade + opacity * np.array([int(color[at : at + 2], 16) for at in (1, 3, 5)])
+    assert shade[0] > shade[2] + 40, "more orange than blue, where all of them lie under it"
+
+
 def test_a_query_whose_values_are_hidden_has_no_box():
     one = picture()
     hidden = replace(one, questions=tuple(replace(each, boxes={}) for each in one.questions))

@@ -1,6 +1,6 @@
 """Files as rectangles without a script: a small drawing for notebooks, of the first two columns of a picture."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
 import numpy as np
@@ -28,6 +28,9 @@ _LEAST = 1.0
 """Width of a file that holds a single value: it can be seen."""
 # Neither is text; both stand out on a white and on a black page.
 _UNREAD, _READ = "#3f86cf", "#d9730d"
+_STANDS_OUT = {"fill": _READ, "fill_opacity": "0.55", "stroke": _READ, "stroke_opacity": "1", "stroke_width": "1.6"}
+_HELD_BACK = 0.08
+"""Opacity of a file that isn't read where others are."""
 
 
 def rectangles(picture: Picture) -> Html:
@@ -60,8 +63,8 @@ def _figure(axes: Sequence[Axis], drawing: Drawing, number: int, question: Drawn
     reads = _reads(question, number, shown)
     files = joined(
         [
-            _files(left, right, bottom, top, filled & ~reads, _UNREAD),
-            _files(left, right, bottom, top, filled & reads, _READ),
+            _files(left, right, bottom, top, filled & ~reads, _unread(len(shown), is_behind=bool(reads.any()))),
+            _files(left, right, bottom, top, filled & reads, _STANDS_OUT),  # above all others
             joined(_boxes(question, across, up)),
         ]
     )
@@ -114,13 +117,21 @@ def _reads(question: DrawnQuery | None, number: int, shown: npt.NDArray[np.int64
     return np.asarray(question.reads[number], np.bool_)[shown]
 
 
+def _unread(count: int, *, is_behind: bool) -> Mapping[str, str]:
+    """Paint files, the more of them the fainter; where others are read, so that those are seen above any number."""
+    faint = min(0.6, max(0.06, 12 / max(count, 1)))
+    deepest = min(faint, _HELD_BACK) if is_behind else faint
+    paint = {"fill": _UNREAD, "fill_opacity": f"{deepest:.2f}", "stroke": _UNREAD, "stroke_width": "0.6"}
+    return {**paint, "stroke_opacity": "0.6"}
+
+
 def _files(
     left: Float64Array,
     right: Float64Array,
     bottom: Float64Array,
     top: Float64Array,
     which: npt.NDArray[np.bool_],
-    color: str,
+    paint: Mapping[str, str],
 ) -> Html:
     width, height = np.maximum(right - left, _LEAST), np.maximum(top - bottom, _LEAST)
     x, y = _LEFT + np.minimum(left, _SIDE - width), _AROUND + _SIDE - np.minimum(bottom, _SIDE - height) - height
@@ -130,8 +141,6 @@ def _files(
             x[which].tolist(), y[which].tolist(), width[which].tolist(), height[which].tolist(), strict=True
         )
     ]
-    faint = f"{min(0.6, max(0.06, 12 / max(len(which), 1))):.2f}"
-    paint = {"fill": color, "fill_opacity": faint, "stroke": color, "stroke_opacity": "0.6", "stroke_width": "0.6"}
     return element("g", *drawn, **paint) if drawn else NOTHING
 
 

@@ -52,6 +52,7 @@ _STYLE = """
   border-bottom: 1px solid rgba(128, 128, 128, .4); background: none; }
 .zonal-result thead th { overflow-wrap: break-word; }
 .zonal-result td.number, .zonal-result th.number { text-align: right; }
+.zonal-result td.number { white-space: nowrap; }
 .zonal-result dl { display: grid; grid-template-columns: max-content 1fr; gap: .1em 1em; margin: .4em 0; }
 .zonal-result dt { opacity: .8; } .zonal-result dd { margin: 0; }
 .zonal-result figure { margin: 0 1em .5em 0; display: inline-block; vertical-align: top; }

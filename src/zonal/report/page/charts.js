@@ -187,19 +187,25 @@
   }
 
   // Rectangles as a few shapes of many closed paths each: thousands of elements, or of points, would take seconds.
-  function layersOf(sides, files, name, least) {
+  // Where some stand out, the others step back, however many lie on top of each other.
+  const HELD_BACK = 0.04; // of a layer: twelve of them leave more than half of what is above to be seen
+  const STANDS_OUT = { fill: 0.4, edge: 1, width: 2 };
+
+  function layersOf(sides, files, name, least, isBehind) {
     const [left, right, bottom, top] = sides;
     const count = Math.min(LAYERS, files.length);
     const ink = files.reduce((sum, at) => sum + right[at] - left[at] + top[at] - bottom[at], 0) / LAST_PLACE;
     const edge = Math.max(0.1, Math.min(0.85, 1 / (1 + ink / 100))); // the more edges, the fainter each of them
-    const strength = Math.max(0.05, Math.min(0.3, 6 / Math.max(files.length, 1)));
+    const usual = Math.max(0.05, Math.min(0.3, 6 / Math.max(files.length, 1)));
+    const strength = isBehind ? Math.min(usual, HELD_BACK) : usual;
+    const outer = name === "read" ? STANDS_OUT : { fill: strength, edge, width: files.length > 500 ? 0.7 : 1 };
     const paths = Array.from({ length: count }, () => []);
     files.forEach((file, number) => paths[number % count].push(pathOf(sides, file, least)));
     return paths.map((parts) => ({
       type: "path",
       path: parts.join(""),
-      fillcolor: faded(name, name === "read" ? Math.max(strength, 0.2) : strength),
-      line: { color: faded(name, edge), width: files.length > 500 ? 0.7 : 1 },
+      fillcolor: faded(name, outer.fill),
+      line: { color: faded(name, outer.edge), width: outer.width },
     }));
   }
 
@@ -279,8 +285,8 @@
       const pixel = [width - frame.margin.l - frame.margin.r, height - 60].map((side) => ((1 + 2 * BESIDE) * LAST_PLACE) / side);
       const least = pixel.map((places) => LEAST_FILE * places);
       const shapes = [
-        ...layersOf(sides, files.filter((at) => !mask[at]), "bar", least),
-        ...layersOf(sides, files.filter((at) => mask[at]), "read", least),
+        ...layersOf(sides, files.filter((at) => !mask[at]), "bar", least, mask.includes(1)),
+        ...layersOf(sides, files.filter((at) => mask[at]), "read", least, false), // above all others
       ];
       const boxed = kind === "q" && boxesOf(mark, across, up, pixel.map((places) => LEAST_BOX * places));
       tell(fields[number], labelOf(chart, across, up, kind));

@@ -97,9 +97,9 @@ def _as_good(found: Audit) -> str:
 
 
 def remedy(found: Audit, given: Given | None = None) -> tuple[str, str] | None:
-    """Say what to run where an audit is an alert, with the command; None where it is none."""
+    """Say what to run, with the command; None where there is nothing to do."""
     if not found.alerts:
-        return None
+        return _without_alert(found, given)
     if found.layout is None:
         return "To find a layout:", repair_command(found, given)
     outside = f"{found.outside or 0:,} of {plural(found.files, 'file')} {'is' if found.outside == 1 else 'are'}"
@@ -108,6 +108,16 @@ def remedy(found: Audit, given: Given | None = None) -> tuple[str, str] | None:
         return f"{told}To repair it:", repair_command(found, given)
     told = f"{outside} not in its layout, but clustering them" if found.outside else "Clustering it anew"
     return f"{told} would save hardly anything. To find another layout:", advise_command(found, given)
+
+
+def _without_alert(found: Audit, given: Given | None) -> tuple[str, str] | None:
+    """Say what could be done although no limit is crossed; None where it would save next to nothing."""
+    if found.saving is None or found.saving < WORTH:
+        return None
+    saves = f"could save about {found.saving:.0%} of the bytes that queries read"
+    if found.layout is None:
+        return f"No alert, but a layout {saves}:", repair_command(found, given)
+    return f"No alert, but clustering {saves}:", repair_command(found, given)
 
 
 def before_text(found: Audit, before: Before) -> str:
