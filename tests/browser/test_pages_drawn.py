@@ -658,3 +658,28 @@ def test_headings_in_a_notebook_are_not_broken_within_words(open_page):
     assert broken == []
     assert page.tab.evaluate(WORDS.replace(".plot", "svg").replace(".main-svg text", "text").replace(
         "plot.closest('figure').dataset.chart", "''")) == []  # fmt: skip
+
+
+EXPORTED = """
+.out dl { width: 100%; overflow: hidden; } .out dt { font-weight: bold; float: left; width: 20%; }
+.out dd { float: left; width: 80%; } .out table { table-layout: fixed; margin: 0 auto; }
+:not(.other).out td, :not(.other).out th { text-align: right; white-space: normal; max-width: none; }
+"""
+"""Rules such as those of nbconvert's templates."""
+
+
+@pytest.mark.parametrize("width", [900, 420])
+def test_labels_in_an_exported_notebook_stand_in_one_line_beside_their_facts(open_page, width):
+    results = "".join(map(html_of, [made.audit(40, 8), made.health(40), made.clustering(40, 8)]))
+    page = open_page(f"<!doctype html><style>{EXPORTED}</style><body><div class=out>{results}</div>", width)
+    lines = page.tab.evaluate(
+        """() => Array.from(document.querySelectorAll("dt, td.number")).map((label) => {
+          const range = document.createRange();
+          range.selectNodeContents(label);
+          return [label.innerText, new Set(Array.from(range.getClientRects()).map((box) => box.top)).size];
+        })"""
+    )
+    assert len(lines) > 20
+    assert [label for label, count in lines if count > 1] == []
+    align = "() => Array.from(document.querySelectorAll('tbody th')).map((head) => getComputedStyle(head).textAlign)"
+    assert set(page.tab.evaluate(align)) == {"left"}

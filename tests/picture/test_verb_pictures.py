@@ -44,10 +44,24 @@ def log(tmp_path):
     return path
 
 
-def test_without_being_asked_for_there_is_no_picture(folder, log):
-    assert zonal.show(str(folder)).picture is None
-    assert zonal.explain(str(folder), where="id = 3").picture is None
-    assert zonal.advise(str(folder), queries=[log]).picture is None
+def test_small_tables_are_drawn_without_being_asked_for(folder, log, delta, monkeypatch):
+    def drawn():
+        yield zonal.show(str(folder))
+        yield zonal.explain(str(folder), where="id = 3")
+        yield zonal.advise(str(folder), queries=[log], names=["t"])
+        yield zonal.audit(str(folder), queries=[log], names=["t"])
+        yield delta.cluster(by=["x"], full=True)
+
+    assert [found.picture is not None for found in drawn()] == [True] * 5
+    monkeypatch.setattr("zonal.verbs.drawing.MOST_FILES", 3)
+    assert [found.picture is not None for found in drawn()] == [False] * 4 + [True], "a rewrite has made few files"
+    assert zonal.show(str(folder), picture=True).picture is not None
+
+
+def test_where_none_is_wanted_there_is_no_picture(folder, log):
+    assert zonal.show(str(folder), picture=False).picture is None
+    assert zonal.explain(str(folder), where="id = 3", picture=False).picture is None
+    assert zonal.advise(str(folder), queries=[log], picture=False).picture is None
 
 
 def test_show_draws_its_columns(folder):

@@ -364,6 +364,18 @@ def test_a_query_without_a_filter_is_told_in_words():
     assert "everything: it has no filter" in Page(rectangles(all_of_it)).text
 
 
+def test_what_is_around_a_result_does_not_style_it():
+    """Exported notebooks style `dt` by a class, and cells by two: each rule here has two, and comes later."""
+    style = re.search(r"<style>(.*?)</style>", health()._repr_html_(), re.DOTALL)[1]
+    selectors = [each.strip() for rule in re.findall(r"([^{}]+)\{", style) for each in rule.split(",")]
+    assert selectors
+    assert [each for each in selectors if not each.startswith(".zonal-result.zonal-result")] == []
+    labels = "".join(re.findall(r"\.zonal-result dt[^{]*\{([^}]*)\}", style))
+    assert "float: none" in labels
+    assert "width: auto" in labels
+    assert "white-space: nowrap" in labels
+
+
 def test_a_picture_without_axes_is_not_drawn():
     assert rectangles(Picture((), (drawing(),), ())) == ""
 

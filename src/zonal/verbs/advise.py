@@ -25,7 +25,7 @@ from zonal.trials.trial import MAX_COLUMNS
 from zonal.values.arrays import Float64Array
 from zonal.values.columns import leaves
 from zonal.values.sizes import parse_size
-from zonal.verbs.drawing import compared
+from zonal.verbs.drawing import compared, is_wanted
 from zonal.verbs.looking import fit_columns, look_at
 from zonal.verbs.trying import ground_of
 from zonal.workload.logs import Logs, PathLike
@@ -57,7 +57,7 @@ def advise(
     hide_literals: bool = False,
     sample_rows: int = SAMPLE_ROWS,
     seed: int = 0,
-    picture: bool = False,
+    picture: bool | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
@@ -85,7 +85,8 @@ def advise(
         hide_literals: show no values that queries compare with.
         sample_rows: how many rows to look at.
         seed: of everything random.
-        picture: also draw the files with the heaviest queries, for a page or a notebook.
+        picture: draw the files with the heaviest queries, for a page or a notebook; without, of tables with up to 500
+            files.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
         progress: hears the name of each step, and how much of how much is done.
@@ -117,7 +118,7 @@ def advise(
         seed=seed,
         progress=tell,
     )
-    advice = request.advice(picture=picture)
+    advice = request.advice(picture=is_wanted(picture, snapshot))
     return replace(advice, seconds=time.monotonic() - began)
 
 

@@ -23,7 +23,7 @@ from zonal.tables.protocol import Table, Versioned, is_versioned
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.trials.today import current
 from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent, table_names
-from zonal.verbs.drawing import compared
+from zonal.verbs.drawing import compared, is_wanted
 from zonal.verbs.recording import Database, audit_record, check_database, opened
 from zonal.verbs.replaying import SAMPLE_QUERIES, AuditedVersion, Auditing
 from zonal.workload.logs import Logs, PathLike
@@ -56,7 +56,7 @@ def audit(
     sample_rows: int = SAMPLE_ROWS,
     hide_literals: bool = False,
     seed: int = 0,
-    picture: bool = False,
+    picture: bool | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
@@ -82,7 +82,8 @@ def audit(
         sample_rows: how many rows to look at.
         hide_literals: show no values that queries compare with.
         seed: of everything random.
-        picture: also draw the files, and those from before the worst commit, for a page or a notebook.
+        picture: draw the files, and those from before the worst commit, for a page or a notebook; without, of tables
+            with up to 500 files.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
         progress: hears the name of each step, and how much of how much is done.
@@ -229,8 +230,12 @@ class Auditor:
         before = self._before(snapshot, commits)
         earlier = _earlier(before, case) if before is not None and commits.culprits else None
         found = findings(snapshot, case.asked, case.replayed, seen, told, commits=commits, earlier=earlier, drift=drift)
-        drawn = self._picture(before, snapshot, case) if self.how.picture else None
+        drawn = self._picture(before, snapshot, case) if self._is_drawn(snapshot, blame=blame) else None
         return replace(found, seconds=time.monotonic() - began, picture=drawn)
+
+    def _is_drawn(self, snapshot: Snapshot, *, blame: bool) -> bool:
+        """Tell whether to draw; versions one after the other are compared by numbers, unless pictures are asked for."""
+        return bool(self.how.picture) or (blame and is_wanted(self.how.picture, snapshot))
 
     def _drift(self, case: AuditedVersion, seen: Seen, past: Sequence[float]) -> Drift:
         saving = saving_of(case.snapshot, case.asked, case.replayed, seen.fresh_shares)

@@ -69,7 +69,7 @@ def cluster(
     remote: str | None = None,
     conf: Mapping[str, str] | None = None,
     runner: Runner | None = None,
-    picture: bool = False,
+    picture: bool | None = None,
     hide_literals: bool = False,
     keep_properties: bool = False,
     compression: str | None = None,
@@ -116,7 +116,7 @@ def cluster(
     remote: str | None = None,
     conf: Mapping[str, str] | None = None,
     runner: Runner | None = None,
-    picture: bool = False,
+    picture: bool | None = None,
     hide_literals: bool = False,
     keep_properties: bool = False,
     compression: str | None = None,
@@ -147,7 +147,7 @@ def cluster(
         spark: the session to run in; without, the one that runs, or a new one …
         master, remote, conf: … on a Spark master, or on a Spark Connect server, with these settings.
         runner: runs the work elsewhere than on Spark.
-        picture: also draw the files before and after, for a page or a notebook.
+        picture: draw the files before and after, for a page or a notebook; without, of tables with up to 500 files.
         hide_literals: let the picture show no values that queries compare with.
         keep_properties: leave a Delta table's properties alone that keep readers from using a key's statistics;
             without, the commit changes them.

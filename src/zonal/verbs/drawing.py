@@ -9,6 +9,14 @@ from zonal.predicates.bound import Bound
 from zonal.predicates.wording import describe
 from zonal.snapshot import Snapshot
 
+MOST_FILES = 500
+"""Files that are drawn without being asked for: so many are made out in a notebook, and cost next to nothing."""
+
+
+def is_wanted(picture: bool | None, *versions: Snapshot) -> bool:
+    """Tell whether a picture is to be drawn: as asked for, else of tables with few files."""
+    return max(len(each.files) for each in versions) <= MOST_FILES if picture is None else picture
+
 
 def drawn(
     versions: Sequence[tuple[str, Snapshot]],

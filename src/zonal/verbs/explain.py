@@ -25,7 +25,7 @@ from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.columns import find, leaf_type
-from zonal.verbs.drawing import drawn
+from zonal.verbs.drawing import drawn, is_wanted
 
 FOOTERS = 1000
 """Footers that are read without being asked for: beyond this many files, `explain` stops at the files."""
@@ -92,7 +92,7 @@ def explain(
     timezone: str = "UTC",
     footers: bool | None = None,
     bloom: bool = False,
-    picture: bool = False,
+    picture: bool | None = None,
     progress: Progress | None = None,
 ) -> Explanation:
     """Tell what a condition or a whole query reads: partitions, files, row groups and pages, and what skipped the rest.
@@ -107,7 +107,7 @@ def explain(
         timezone: of the session: what times without a zone mean.
         footers: look into the kept files for row groups and pages; without, up to a thousand files.
         bloom: also ask their Bloom filters.
-        picture: also draw files and query, for a page; notebooks draw small tables anyway.
+        picture: draw files and query, for a page or a notebook; without, of tables with up to 500 files.
         progress: hears how many footers of how many are read.
 
     Example:
@@ -125,7 +125,8 @@ def explain(
     snapshot = read_snapshot(source, progress)
     bound = bind(predicate, snapshot.schema, dialect=dialect, timezone=timezone)
     found = _Explained(source, snapshot, bound, where or str(sql)).result(footers, bloom, progress)
-    return replace(found, picture=_drawn(snapshot, bound, found.predicate)) if picture else found
+    wanted = is_wanted(picture, snapshot)
+    return replace(found, picture=_drawn(snapshot, bound, found.predicate)) if wanted else found
 
 
 def _drawn(snapshot: Snapshot, bound: Bound, text: str) -> Picture | None:

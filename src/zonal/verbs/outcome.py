@@ -14,7 +14,7 @@ from zonal.plan.rewrite import Property
 from zonal.skipping.depth import column_depth
 from zonal.snapshot import Snapshot
 from zonal.verbs.checking import Job
-from zonal.verbs.drawing import compared
+from zonal.verbs.drawing import compared, is_wanted
 from zonal.verbs.learning import Learned, Predicted
 from zonal.verbs.recording import Database, opened, run_record
 from zonal.verbs.rewriting import Done
@@ -74,7 +74,7 @@ class Account:
     """When a run began, and what it is to tell in the end."""
 
     began: float
-    picture: bool
+    picture: bool | None
     hide: bool
     database: Database
 
@@ -107,8 +107,8 @@ class Account:
     def drawn(
         self, done: Clustering, before: Snapshot, after: Snapshot, columns: Sequence[str], learned: Learned | None
     ) -> Clustering:
-        """Add the picture that was asked for; what is committed is told, too, where it can't be drawn."""
-        if not self.picture:
+        """Add the picture, where one is wanted; what is committed is told, too, where it can't be drawn."""
+        if not is_wanted(self.picture, before, after):
             return done
         asked = None if learned is None else learned.asked
         try:

@@ -40,7 +40,8 @@ class Auditing:
     sample_rows: int = SAMPLE_ROWS
     hide_literals: bool = False
     seed: int = 0
-    picture: bool = False
+    picture: bool | None = False
+    """Whether to draw the files; None: of tables with few of them, where no other version has to be read for it."""
 
     def check(self) -> None:
         """Refuse numbers that make no sense."""

@@ -16,7 +16,7 @@ from zonal.tables.parquet.folder import Progress
 from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.values.columns import leaves
-from zonal.verbs.drawing import drawn
+from zonal.verbs.drawing import drawn, is_wanted
 
 DEFAULT_COLUMNS = 12
 
@@ -85,7 +85,7 @@ def show(
     table: Table | str,
     *,
     columns: Sequence[str] | None = None,
-    picture: bool = False,
+    picture: bool | None = None,
     progress: Progress | None = None,
 ) -> TableHealth:
     """Measure a table: its files, and how well each column skips.
@@ -93,7 +93,7 @@ def show(
     Arguments:
         table: a path or a name, as for `open_table`, or an open table.
         columns: the ones to look at; without, those of the recorded layout, then others with bounds, a dozen in all.
-        picture: also draw the files over these columns, for a page; notebooks draw small tables anyway.
+        picture: draw the files over these columns, for a page or a notebook; without, of tables with up to 500 files.
         progress: hears how many footers of how many are read.
 
     Example:
@@ -102,7 +102,8 @@ def show(
         (4, 'a look-up of day reads 1 of 4 files')
     """
     source = table_of(table)
-    return health_of(read_snapshot(source, progress), columns, picture=picture)
+    snapshot = read_snapshot(source, progress)
+    return health_of(snapshot, columns, picture=is_wanted(picture, snapshot))
 
 
 def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None, *, picture: bool = False) -> TableHealth:

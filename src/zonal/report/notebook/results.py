@@ -42,21 +42,27 @@ MOST_ROWS = 12
 _LONG = 600
 """Characters of a sentence that may quote names."""
 
+# Twice the class: notebooks and what they are exported to style lists and tables by as many classes, and right-align,
+# float and narrow them.
 _STYLE = """
 .zonal-result { overflow-x: auto; overflow-wrap: anywhere; }
 .zonal-result h4 { margin: .3em 0; font-size: 1.1em; }
 .zonal-result p, .zonal-result ul { margin: .4em 0; }
-.zonal-result table { border-collapse: collapse; margin: .5em 0; min-width: 24em; font-variant-numeric: tabular-nums; }
+.zonal-result table { border-collapse: collapse; table-layout: auto; margin: .5em 0; min-width: 24em;
+  font-variant-numeric: tabular-nums; }
 .zonal-result caption { text-align: left; caption-side: top; padding: .2em 0; color: inherit; opacity: .8; }
 .zonal-result th, .zonal-result td { text-align: left; vertical-align: top; padding: .2em .8em .2em 0;
   border-bottom: 1px solid rgba(128, 128, 128, .4); background: none; }
 .zonal-result thead th { overflow-wrap: break-word; }
+.zonal-result tbody th { min-width: 8em; }
 .zonal-result td.number, .zonal-result th.number { text-align: right; }
 .zonal-result td.number { white-space: nowrap; }
-.zonal-result dl { display: grid; grid-template-columns: max-content 1fr; gap: .1em 1em; margin: .4em 0; }
-.zonal-result dt { opacity: .8; } .zonal-result dd { margin: 0; }
+.zonal-result dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .1em 1em; margin: .4em 0;
+  width: auto; }
+.zonal-result dt, .zonal-result dd { float: none; width: auto; margin: 0; padding: 0; }
+.zonal-result dt { font-weight: normal; opacity: .8; overflow-wrap: normal; white-space: nowrap; }
 .zonal-result figure { margin: 0 1em .5em 0; display: inline-block; vertical-align: top; }
-"""
+""".replace(".zonal-result", ".zonal-result.zonal-result")
 
 Item = TypeVar("Item")
 
