@@ -6,11 +6,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from typer.testing import CliRunner
 
+import zonal
 from zonal.cli import app
 from zonal.verbs.config import read_config
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -34,6 +42,9 @@ def test_every_block_runs_in_its_turn(tmp_path, monkeypatch, capsys):
 
 def run_command(command, folder):
     program, *arguments = shlex.split(command)
+    if program == "pip":
+        check_pip(arguments)
+        return
     if program == "make":  # the tests run inside `make test`: look at what the target would do
         told = subprocess.run(["make", "-n", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     else:
@@ -49,6 +60,27 @@ def run_command(command, folder):
     if arguments[0] == "demo" and program == "zonal":  # the one run of the whole story on Spark
         for told_of in ("delta 1 · show", "times less", "Alert: ", "Most likely because version", "report.html"):
             assert told_of in told.stdout
+
+
+def check_pip(arguments):
+    """What is installed is there, or is what the build makes; nothing is installed into the tests' own environment."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert arguments[0] in ("install", "wheel")
+    target, _, extras = arguments[-1].partition("[")
+    assert target in (".", f"dist/zonal-{zonal.__version__}-py3-none-any.whl")
+    assert {each for each in extras.rstrip("]").split(",") if each} <= set(project["optional-dependencies"])
+
+
+@pytest.mark.spark
+def test_functions_for_spark_jobs_run(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = pa.table({"payload_id": [1234, 1, 2] * 10, "ts": range(30)})
+    write_deltalake("build/readme/delta", rows)
+    names = {"zonal": zonal}
+    (code,) = (code for language, code in BLOCKS if language == "python" and "def look(" in code)
+    exec(code, names)  # noqa: S102 - our own README
+    assert names["look"](spark).count() == 10
+    assert names["job"](spark.createDataFrame(rows)).count() == 30
 
 
 def test_every_block_is_of_a_kind_that_runs():
