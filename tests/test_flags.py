@@ -184,6 +184,23 @@ def test_every_command_says_what_an_interrupt_leaves(table, line, told, monkeypa
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_stopped_demonstration_says_what_of_its_tables_is_left(is_told, tmp_path, monkeypatch, capsys):
+    def interrupt(*_):
+        if is_told:
+            (tmp_path / "kept").mkdir()
+            (tmp_path / "kept" / "delta").mkdir()
+        raise KeyboardInterrupt("Nothing was committed.")  # as a rewrite says
+
+    monkeypatch.setattr("zonal.demo.terminal.run", interrupt)
+    monkeypatch.setattr(sys, "argv", ["zonal", "demo", "--into", str(tmp_path / "kept")])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 130
+    told = capsys.readouterr().err
+    assert told.startswith("Stopped. The tables in" if is_told else "Stopped. What it made is removed.")
+
+
 def test_an_interrupt_after_the_commit_does_not_say_that_nothing_was_changed():
     with pytest.raises(KeyboardInterrupt, match="version 7"), done_already("It is committed as version 7."):
         raise KeyboardInterrupt

@@ -15,7 +15,7 @@ from zonal.cli.cluster import cluster
 from zonal.cli.demo import demo
 from zonal.cli.looking import explain, show
 from zonal.cli.options import say
-from zonal.cli.verb import AuditVerb, DemoVerb, Verb, Verbs
+from zonal.cli.verb import AuditVerb, Verb, Verbs
 from zonal.errors import ZonalError
 
 MISUSED = 64
@@ -49,7 +49,7 @@ def zonal(
 
 
 _EXAMPLES: dict[Callable[..., None], tuple[type[Verb], tuple[str, ...]]] = {
-    demo: (DemoVerb, ("zonal demo --rows 100000 --files 30 --format delta --into build/demo",)),
+    demo: (Verb, ("zonal demo --rows 100000 --files 30 --format delta --into build/demo",)),
     show: (Verb, ("zonal show lake/events --columns ts,payload_id",)),
     explain: (
         Verb,

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from zonal.cli.options import check_report, names_in
+from zonal.errors import quoted
 
 
 def demo(
@@ -45,4 +46,15 @@ def demo(
     columns = names_in(by)
     chosen = table_format or ("both" if data is None else "delta")
     formats = ("delta", "iceberg") if chosen == "both" else (chosen,)
-    run(Console(), DemoRequest(rows, files, formats, data, None if columns is None else tuple(columns), into, report))
+    request = DemoRequest(rows, files, formats, data, None if columns is None else tuple(columns), into, report)
+    try:
+        run(Console(), request)
+    except KeyboardInterrupt:  # one inside of a rewrite knows that alone
+        raise KeyboardInterrupt(_left(into)) from None
+
+
+def _left(into: Path | None) -> str:
+    """Say what a stopped demonstration leaves: all of its tables once the story is told, else nothing."""
+    if into is not None and into.is_dir() and any(into.iterdir()):
+        return f"The tables in {quoted(str(into), limit=300)} are complete."
+    return "What it made is removed. Nothing else was changed."

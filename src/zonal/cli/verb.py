@@ -56,12 +56,6 @@ class AuditVerb(Verb):
     stays = "No table was changed."
 
 
-class DemoVerb(Verb):
-    """A command that makes tables of its own."""
-
-    stays = "What --into names may hold unfinished tables: remove it before the next run. Nothing else was changed."
-
-
 def quoting(args: Sequence[str], valued: frozenset[str]) -> str:
     """Say how to quote the value of an option which a shell has cut at its spaces; nothing where there is none.
 

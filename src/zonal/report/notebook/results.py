@@ -10,7 +10,7 @@ from typing import TypeVar
 from zonal.advising.advice import Advice
 from zonal.auditing.audit import Audit
 from zonal.display import Shown
-from zonal.errors import ZonalError
+from zonal.errors import ZonalError, option
 from zonal.picture.picture import Picture
 from zonal.report.notebook.rectangles import rectangles
 from zonal.report.page.frame import NOTHING, Html, Row, described, element, joined, listed, name, table, text
@@ -141,7 +141,10 @@ def _health(health: TableHealth) -> Iterator[Html]:
         ),
     )
     if health.columns_left_out:
-        yield element("p", text(f"{plural(health.columns_left_out, 'other column')} with bounds: name them."))
+        yield element(
+            "p",
+            text(f"{plural(health.columns_left_out, 'other column')} with bounds: name them with {option('columns')}."),
+        )
     yield _drawn(health.picture)
     yield _lines("Not to be rewritten:", health.blockers)
     yield _lines("Problems:", health.problems)
