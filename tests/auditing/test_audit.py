@@ -602,7 +602,11 @@ def test_a_history_that_cant_be_written_is_told_beside_every_output(table, monke
     [
         ("", [], "The logs hold no statement"),
         ("SELEC * FRM", [], "None of the logs' 1 statements can be read, as"),
-        ("SELECT * FROM elsewhere WHERE x = 1", [], "No query in the logs reads it: 1 statements are about something"),
+        (
+            "SELECT * FROM elsewhere WHERE x = 1",
+            [],
+            "No query in the logs reads it: 1 statement is about something else. The logs read 'elsewhere': if that is",
+        ),
         ('{"query": "SELECT * FROM life", "start_time": "2020-01-01"}', ["--since", "1d"], "1 is older than the time"),
     ],
 )

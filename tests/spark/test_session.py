@@ -24,7 +24,7 @@ def refusal(**asked):
 
 
 def test_without_pyspark_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(session_module, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
     assert refusal() == "This needs Spark. Run: pip install 'zonal[spark]'"
 
 

@@ -62,7 +62,7 @@ def spark_session(
     if session is not None and asked:
         raise ZonalError(f"The given Spark session is used as it is: leave out {', '.join(asked)}.")
     if master is not None and remote is not None:
-        raise ZonalError(f"Say {option('master', master)} or {option('remote')} ({_shown(remote)}), not both.")
+        raise ZonalError(f"Say {option('master', master)} or {option('remote', _public(remote))}, not both.")
     running = session if session is not None else _running()
     if running is not None:
         if asked:
@@ -207,8 +207,12 @@ def _check_reachable(remote: str) -> None:
 
 
 def _shown(remote: str) -> str:
-    """Quote the address without its parameters, which may hold a token."""
-    return quoted(remote.partition(";")[0])
+    return quoted(_public(remote))
+
+
+def _public(remote: str) -> str:
+    """Return the address without its parameters, which may hold a token."""
+    return remote.partition(";")[0]
 
 
 def _options(here: str | None, conf: Mapping[str, str]) -> dict[str, str]:

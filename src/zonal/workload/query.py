@@ -93,7 +93,8 @@ class Summary:
             return f"Give the names ({names}) by which the logs know the table."
         shown = ", ".join(quoted(name) for name in self.others[:MOST_OTHERS])
         more = f" and {len(self.others) - MOST_OTHERS:,} more" if len(self.others) > MOST_OTHERS else ""
-        return f"The logs read {shown}{more}: if one of these is the table, give its name ({names})."
+        which = "that" if len(self.others) == 1 else "one of these"
+        return f"The logs read {shown}{more}: if {which} is the table, give its name ({names})."
 
 
 @dataclass(frozen=True)
