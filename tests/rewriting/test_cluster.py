@@ -35,6 +35,7 @@ from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.tree import tree_of
 from zonal.learning import grow
 from zonal.predicates.bound import Interval, Ranges
+from zonal.study.sample import survey
 from zonal.trials.boxes import boxes_of, code
 from zonal.verbs import rewriting
 
@@ -973,6 +974,19 @@ def run(*words):
     from zonal.cli import app
 
     return CliRunner().invoke(app, ["cluster", *map(str, words)])
+
+
+def test_a_trial_counts_the_time_of_reading_and_of_sorting_by_the_rows_of_each(tmp_path, monkeypatch):
+    """A thousand rows are read in 10 s, and a hundred of them sorted and written in 20 s."""
+    table = home("delta", tmp_path).make([telemetry(1000)])
+    clock = iter([0.0, 10.0, 30.0])
+    monkeypatch.setattr("zonal.study.sample.time.process_time", lambda: next(clock))
+    layout = replace(Layout("zorder", ("x", "y")), row_group_rows=400)
+    opened = zonal.open_table(table.name)
+    snapshot = opened.snapshot()
+    writing = opened.writing(snapshot, layout=layout, run="r")
+    found = survey(opened.scan(snapshot, np.arange(1)), writing, layout)
+    assert found.sizes.row_seconds == pytest.approx(10 / 1000 + 20 / 100)
 
 
 def test_a_dry_run_prints_the_plan_and_changes_nothing(tmp_path):

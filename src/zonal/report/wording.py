@@ -214,3 +214,16 @@ def lookup_text(read: float, files: int, share: float | None) -> str:
     """
     of_bytes = "" if share is None else f" ({share_text(share)} of the bytes)"
     return f"{max(1, round(read)):,} of {plural(files, 'file')}{of_bytes}"
+
+
+def duration_text(seconds: float) -> str:
+    """Say how long something takes that is estimated, as a range from the estimate to twice as long.
+
+    >>> duration_text(11.2), duration_text(47), duration_text(400)
+    ('10 to 20 s', '45 to 95 s', '7 to 13 min')
+    """
+    if seconds <= 100:
+        low, high = (5 * max(1, round(end / 5)) for end in (seconds, 2 * seconds))
+        return f"{low:,} to {high:,} s"
+    low, high = (max(1, round(end / 60)) for end in (seconds, 2 * seconds))
+    return f"{low:,} to {high:,} min"

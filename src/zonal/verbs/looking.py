@@ -193,7 +193,7 @@ def _weigh(table: Readable, snapshot: Snapshot, files: Int64Array) -> tuple[floa
     """
     chosen = _evenly(files, _TRIALS)
     scan = table.scan(snapshot, chosen)
-    began = time.thread_time()
+    began = time.process_time()  # of all threads: Arrow decodes in its own
     reader = Reader(scan.reading, scan.storage)
     drawn: list[pa.Table] = []
     seen: list[RowGroupSize] = []
@@ -204,6 +204,7 @@ def _weigh(table: Readable, snapshot: Snapshot, files: Int64Array) -> tuple[floa
         drawn += [] if data is None else [data]
         read += count
     some = pa.concat_tables([pa.Table.from_batches([], scan.reading.schema), *drawn])
+    drew = time.process_time()
     key = next((name for name in scan.columns.values() if _is_key(scan, name)), None)
     if not some.num_rows or key is None:
         return None, None
@@ -211,7 +212,8 @@ def _weigh(table: Readable, snapshot: Snapshot, files: Int64Array) -> tuple[floa
     words = key_words(some, layout, Ranks.fit(some, layout.columns))
     writing = with_codec(_writing(table, snapshot, scan, layout), seen)
     size = trial_size(sort_piece(words, some, layout), writing, layout)
-    return size / some.num_rows, (time.thread_time() - began) / max(read, 1)
+    sorting = (time.process_time() - drew) / some.num_rows  # fewer rows than were read
+    return size / some.num_rows, (drew - began) / max(read, 1) + sorting
 
 
 def _some_rows(reader: Reader, source: Source, groups: Sequence[RowGroupSize]) -> tuple[pa.Table | None, int]:

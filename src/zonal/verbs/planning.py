@@ -20,8 +20,8 @@ from zonal.verbs.dividing import KeyLookups, divide
 from zonal.verbs.learning import Queries, learned_for
 from zonal.verbs.rewriting import new_run
 
-START_SECONDS = 5.0
-"""What starting Spark takes, about."""
+START_SECONDS = 11.0
+"""What the JVM, the Python workers and the first job take on this machine, whatever the table's size."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ClusteringPlan(Shown):
     new_files: int
     new_bytes: int
     seconds: float
-    """Estimated from rows that were sorted and written on trial, for this machine's cores."""
+    """Estimated from rows that were sorted and written on trial, for this machine's cores with nothing else to do."""
     share_before: float | None = None
     """Where queries were given: the mean share of the table's bytes that they read now …"""
     share_predicted: float | None = None
@@ -50,6 +50,8 @@ class ClusteringPlan(Shown):
     """Table properties that would be set, so that readers use the key columns' statistics."""
     queries: int = 0
     """Different queries of the log that the shares are of."""
+    cores: int = 1
+    """Of this machine, which the time is of."""
     lookups: tuple[KeyLookups, ...] = ()
     """Of several commits: what a look-up of a key reads afterwards, against a rewrite at once."""
 
@@ -104,10 +106,16 @@ def plan_clustering(
         commits=len(groups),
         new_files=division.files,
         new_bytes=round(rows * sizes.row_bytes),
-        seconds=START_SECONDS + rows * sizes.row_seconds * OVERHEAD / (os.cpu_count() or 1),
+        seconds=START_SECONDS + rows * sizes.row_seconds * OVERHEAD / _cores(),
+        cores=_cores(),
         queries=0 if learned is None else len(learned.asked),
         share_before=None if learned is None else learned.before,
         share_predicted=None if learned is None else learned.predicted,
         properties=() if keep_properties else writing.properties,
         lookups=division.lookups,
     )
+
+
+def _cores() -> int:
+    """Count the cores that this process may use; a container may have fewer than the machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

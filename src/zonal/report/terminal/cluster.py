@@ -6,7 +6,7 @@ from rich.console import Console
 
 from zonal.plan.rewrite import Property
 from zonal.report.terminal.text import layout_text, print_fact
-from zonal.report.wording import Fact, lookup_text, plural, share_text
+from zonal.report.wording import Fact, duration_text, lookup_text, plural, share_text
 from zonal.values.sizes import size_text
 from zonal.verbs.dividing import cost_text
 from zonal.verbs.learning import Predicted
@@ -119,4 +119,5 @@ def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
         yield "look-up", f"one {each.column}: {after}, {share_text(each.at_once)} after a single commit, as predicted"
     if cost := cost_text(plan.lookups, plan.commits):
         yield "note", cost
-    yield "time", f"about {max(plan.seconds, 1):,.0f} s on this machine"
+    cores = f"{plural(plan.cores, 'core')} of this machine" if plan.cores > 1 else "one core of this machine"
+    yield "time", f"{duration_text(plan.seconds)} on {cores}, if nothing else runs there"
