@@ -113,11 +113,13 @@ class Destination(Protocol):
         *,
         layout: Layout,
         run: str,
+        compression: str | None = None,
     ) -> Writing:
         """Return how its files are written; refuse a schema that the format can't hold, or a table that exists.
 
         `schema` is the source's, `partitioning` the columns that partition by their values, and `partitions` has the
-        values of each partition of the source.
+        values of each partition of the source. A `compression` that is asked for is also that of later writers, where
+        the format has a property for it.
         """
 
     def publish(self, added: Sequence[Written], *, sending: Sending = unheard) -> int | None:

@@ -1,14 +1,19 @@
 """What `cluster` is asked for, checked before anything is written: the table, the layout, and the files to take."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.fs
 
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, option, quoted
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import bind
-from zonal.plan.choice import choose, dividing_column, in_commits
+from zonal.plan.choice import choose, dividing_column, in_commits, still_there
+from zonal.plan.rewrite import Writing
 from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
 from zonal.snapshot import Snapshot
@@ -16,7 +21,7 @@ from zonal.sql.where import parse_where
 from zonal.tables.protocol import Rewritable, Table, is_rewritable
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import leaf_type
-from zonal.values.sizes import parse_size
+from zonal.values.sizes import parse_size, size_text
 from zonal.verbs.rewriting import new_run, refuse_filters
 
 DEFAULT_KIND = "zorder"
@@ -156,3 +161,45 @@ def size_of(value: int | str | None, name: str) -> int | None:
     if value < 1:
         raise ZonalError(f"{option(name, value)} is not a positive number of bytes.")
     return value
+
+
+SMALL = 0.5
+"""Partitions of less than this share of a file's target size have one file each."""
+
+
+def too_small(snapshot: Snapshot, paths: Sequence[str], layout: Layout) -> str:
+    """Say where partitions are so small that no layout can skip anything inside of them; empty where they aren't."""
+    files = still_there(snapshot, paths)
+    parts, place = np.unique(snapshot.files.partition[files], return_inverse=True)
+    sizes = np.bincount(place, snapshot.files.sizes[files])
+    if not snapshot.partitioning or not len(parts) or sizes.max() > SMALL * layout.target_file_bytes:
+        return ""
+    many = f"each of {len(parts):,} partitions has" if len(parts) > 1 else "the partition has"
+    return (
+        f"There is little to gain: {many} at most {size_text(int(sizes.max()))} and a file may have "
+        f"{size_text(layout.target_file_bytes)}, so that it becomes one file, which a query reads or skips as a whole. "
+        "Choose a smaller --target-file-size, or partition the table by less."
+    )
+
+
+def refuse_unwritable(writing: Writing, run: str) -> None:
+    """Raise an error where the folder of new files can't be made, before Spark starts; object stores aren't asked.
+
+    Rights don't tell: a disk may be mounted for reading alone, and some folders take no files of anybody.
+    """
+    filesystem, path = writing.storage.locate(writing.folder)
+    if not isinstance(filesystem, pa.fs.LocalFileSystem):
+        return
+    folder = Path(path).parent
+    try:
+        while not folder.exists():
+            folder = folder.parent
+        probe = folder / f".zonal-{run}"
+        probe.mkdir()
+        with suppress(OSError):
+            probe.rmdir()
+    except OSError as error:
+        raise TableError(
+            f"Nothing can be written to {quoted(str(Path(path).parent), limit=300)}: {error.strerror or error}. Choose "
+            "another place, or have it made writable."
+        ) from None

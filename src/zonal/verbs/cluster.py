@@ -18,7 +18,8 @@ from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Destination, Table, is_readable
 from zonal.tables.registry import open_destination, read_snapshot, table_of
 from zonal.values.arrays import Int64Array
-from zonal.verbs.checking import Job, chosen_layout, refuse_columns, rewritable, size_of
+from zonal.verbs.arguments import check_arguments
+from zonal.verbs.checking import Job, chosen_layout, refuse_columns, refuse_unwritable, rewritable, size_of, too_small
 from zonal.verbs.copying import plan_copy, run_copy
 from zonal.verbs.dividing import cost_text, divide
 from zonal.verbs.learning import Learned, Queries, learned_for
@@ -165,6 +166,7 @@ def cluster(
         >>> zonal.cluster("orders", by=["id", "day"]).added_files  # doctest: +SKIP
         1
     """
+    check_arguments(locals())
     if dry_run:
         _refuse_copy(into)
         return plan_clustering(
@@ -211,6 +213,9 @@ def cluster(
     commits: list[Done] = []
     after = job.snapshot
     if groups:
+        if small := too_small(job.snapshot, [path for paths in groups for path in paths], job.layout):
+            report(Step("planning", note=small))
+        refuse_unwritable(job.table.writing(job.snapshot, layout=job.layout, run=run, compression=codec), run)
         ranks = _ranks(job, groups, size_of(commit_every, "commit_every"), run, codec, report)
         report(Step("starting Spark"))
         rewriter = partial(
@@ -316,6 +321,7 @@ def _copied(
     refuse_columns(snapshot.schema, chosen)
     run = new_run()
     copy = plan_copy(source, snapshot, destination, chosen, run, compression)
+    refuse_unwritable(copy.writing, run)
     report(Step("starting Spark"))
     told = partial(_tell, report, _sized(snapshot, np.arange(len(snapshot.files)), 1, 1))
     with running as run_steps:

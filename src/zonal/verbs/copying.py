@@ -43,10 +43,8 @@ def plan_copy(
     files = np.arange(len(snapshot.files))
     partitions = _partition_values(snapshot, kept) if kept else [{}]
     columns = destination.file_columns(snapshot.schema, kept)
-    writing = destination.writing(snapshot.schema, kept, partitions, layout=layout, run=run)
+    writing = destination.writing(snapshot.schema, kept, partitions, layout=layout, run=run, compression=compression)
     refuse_filters(writing)
-    if compression is not None:
-        writing = replace(writing, compression=compression, compression_level=None)
     scan = table.scan(snapshot, files, columns=columns)
     if not kept:
         scan = replace(scan, sources=tuple(replace(source, partition=0) for source in scan.sources))
@@ -96,6 +94,13 @@ def _value(snapshot: Snapshot, name: str, file: int) -> pa.Scalar:
     lower, upper = bounds.lower[file], bounds.upper[file]
     if not lower.is_valid and bounds.nulls[file] == snapshot.files.rows[file]:
         return pa.scalar(None, kind)
+    if 0 < bounds.nans[file] == snapshot.files.rows[file]:
+        path = snapshot.files.paths[file].as_py()
+        raise TableError(
+            f"The partition column {quoted(name)} of {quoted(path, limit=300)} is NaN, by which a copy can't be "
+            "partitioned: engines don't agree on what equals it. Give these rows another value, or cluster "
+            "the table in place."
+        )
     if not lower.is_valid or lower != upper:
         path = snapshot.files.paths[file].as_py()
         raise TableError(f"The partition value {quoted(name)} of {quoted(path, limit=300)} can't be told exactly.")

@@ -13,7 +13,7 @@ from zonal.picture.picture import Picture
 from zonal.plan.rewrite import Property
 from zonal.skipping.depth import column_depth
 from zonal.snapshot import Snapshot
-from zonal.verbs.checking import Job
+from zonal.verbs.checking import Job, too_small
 from zonal.verbs.drawing import compared, is_wanted
 from zonal.verbs.learning import Learned, Predicted
 from zonal.verbs.recording import Database, opened, run_record
@@ -163,12 +163,14 @@ def result_of(
         predicted_bytes=done.predicted_bytes,
         properties=_set(after, done.properties),
         predicted=None if learned is None else learned.held_against(after),
-        note=" ".join(_notes(before, after, done, learned)),
+        note=" ".join(_notes(before, after, done, learned, layout)),
     )
     return account.drawn(found, before, after, layout.columns, learned)
 
 
-def _notes(before: Snapshot, after: Snapshot, done: Done, learned: Learned | None) -> Iterator[str]:
+def _notes(before: Snapshot, after: Snapshot, done: Done, learned: Learned | None, layout: Layout) -> Iterator[str]:
+    if done.removed_files and (small := too_small(before, before.files.paths.to_pylist(), layout)):
+        yield small
     if learned is not None and (partly := _partly(before, done)):
         yield partly
     for each in dict.fromkeys(done.properties):

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from zonal.display import Shown
 from zonal.layouts.layout import Layout
@@ -15,7 +16,8 @@ from zonal.study.sample import OVERHEAD
 from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.verbs.advise import silent
-from zonal.verbs.checking import Job, rewritable, size_of
+from zonal.verbs.arguments import check_arguments
+from zonal.verbs.checking import Job, rewritable, size_of, too_small
 from zonal.verbs.dividing import KeyLookups, divide
 from zonal.verbs.learning import Queries, learned_for
 from zonal.verbs.rewriting import new_run
@@ -45,7 +47,7 @@ class ClusteringPlan(Shown):
     share_predicted: float | None = None
     """… and are predicted to read of the whole table in the layout."""
     note: str = ""
-    """Why nothing would be done, where queries say so."""
+    """Why nothing would be done, where queries say so, or why there is little to gain."""
     properties: tuple[Property, ...] = ()
     """Table properties that would be set, so that readers use the key columns' statistics."""
     queries: int = 0
@@ -73,6 +75,7 @@ def plan_clustering(
     storage_options: Mapping[str, str] | None = None,
 ) -> ClusteringPlan:
     """Tell what `cluster` would do with the same arguments; nothing is written, and no Spark is started."""
+    check_arguments(locals())
     codec = asked_codec(compression)
     source = table_of(table, catalog=catalog, storage_options=storage_options)
     snapshot = read_snapshot(source)
@@ -113,6 +116,7 @@ def plan_clustering(
         share_predicted=None if learned is None else learned.predicted,
         properties=() if keep_properties else writing.properties,
         lookups=division.lookups,
+        note=too_small(job.snapshot, job.snapshot.files.paths.take(pa.array(chosen)).to_pylist(), job.layout),
     )
 
 

@@ -79,12 +79,24 @@ def clustering_facts(done: Clustering, *, lookups: bool = True) -> Iterator[Fact
         yield "look-up", f"one {depth.column}: {before} before, {after} now"
     if done.predicted is not None:
         yield "queries", predicted_text(done.predicted)
+    if done.removed_files:
+        yield "old files", old_files_text(done)
     yield from _property_facts(done.properties)
     if done.added_files and done.note:
         yield "note", done.note
     if done.conflicts:
         yield "conflicts", f"{done.conflicts:,} with other writers; their changes are kept"
     yield "time", f"{done.seconds:,.1f} s"
+
+
+def old_files_text(done: Clustering) -> str:
+    """Say that replaced files stay for readers of older versions, and what removes them."""
+    stay = f"{plural(done.removed_files, 'file')}, {size_text(done.removed_bytes)} stay for older versions until"
+    if done.format == "delta":
+        place = done.location.replace("`", "``")
+        return f"{stay} VACUUM delta.`{place}` removes them, after 7 days or delta.deletedFileRetentionDuration"
+    name = done.table.partition("@")[0].replace("'", "''")
+    return f"{stay} their snapshots expire: CALL CATALOG.system.expire_snapshots('{name}')"
 
 
 def predicted_text(found: Predicted) -> str:
@@ -117,6 +129,8 @@ def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
     for each in plan.lookups:
         after = f"{share_text(each.in_commits)} of the files afterwards"
         yield "look-up", f"one {each.column}: {after}, {share_text(each.at_once)} after a single commit, as predicted"
+    if plan.note:
+        yield "note", plan.note
     if cost := cost_text(plan.lookups, plan.commits):
         yield "note", cost
     cores = f"{plural(plan.cores, 'core')} of this machine" if plan.cores > 1 else "one core of this machine"

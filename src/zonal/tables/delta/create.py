@@ -73,6 +73,7 @@ class DeltaDestination:
         *,
         layout: Layout,
         run: str,
+        compression: str | None = None,
     ) -> Writing:
         """Return how the table's files are written; refuse a schema that Delta can't hold or a folder that isn't empty.
 
@@ -98,6 +99,7 @@ class DeltaDestination:
             storage=self._storage,
             schema=in_files,
             subfolders=tuple(hive_folders(one, plain_keys=True) or "" for one in values) if partitioning else (),
+            compression=compression or "zstd",
             bloom_columns=layout.bloom_columns,
             properties=properties,
         )

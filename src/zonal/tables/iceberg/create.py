@@ -44,7 +44,7 @@ from zonal.tables.iceberg.manifests import DATA, DATA_FILE, RECORDS, SEQUENCE_NU
 from zonal.tables.iceberg.metrics import data_file, kept_metrics, plain
 from zonal.tables.iceberg.scan import reading_schema
 from zonal.tables.iceberg.schema import new_schema
-from zonal.tables.iceberg.settings import writing_of
+from zonal.tables.iceberg.settings import codec_property, writing_of
 from zonal.tables.iceberg.summary import RUN
 from zonal.tables.iceberg.table import find_catalog
 from zonal.tables.protocol import LAYOUT_PROPERTY, Sending, unheard
@@ -89,6 +89,7 @@ class IcebergDestination:
         *,
         layout: Layout,
         run: str,
+        compression: str | None = None,
     ) -> Writing:
         """Return how the table's files are written, or refuse what Iceberg can't hold or a name that is taken.
 
@@ -109,7 +110,11 @@ class IcebergDestination:
                 self.name,
                 wanted,
                 partition_spec=_spec(wanted, partitioning),
-                properties={"format-version": FORMAT_VERSION, LAYOUT_PROPERTY: layout.to_json()},
+                properties={
+                    "format-version": FORMAT_VERSION,
+                    LAYOUT_PROPERTY: layout.to_json(),
+                    **codec_property(compression),
+                },
             )
         except TableError:
             raise
@@ -118,7 +123,7 @@ class IcebergDestination:
         table = staged_table(creation)
         values = tuple(_values(table, partitioning, partition) for partition in partitions)
         self._plan = _Plan(catalog, creation, table, values, layout, run)
-        return writing_of(self.name, table, table.schema(), layout=layout, run=run)
+        return writing_of(self.name, table, table.schema(), layout=layout, run=run, compression=compression)
 
     def publish(self, added: Sequence[Written], *, sending: Sending = unheard) -> int | None:
         """Create the table with all files and return its snapshot; a table that appeared meanwhile is a conflict.

@@ -76,6 +76,11 @@ def compression_of(name: str, properties: Mapping[str, str]) -> tuple[str, int |
     return _CODECS[codec], int(level)
 
 
+def codec_property(compression: str | None) -> dict[str, str]:
+    """Return the property by which every writer of a new table takes a codec; none where none is asked for."""
+    return {} if compression is None else {CODEC: "uncompressed" if compression == "none" else compression}
+
+
 def _bloom_columns(properties: Mapping[str, str], schema: Schema) -> Iterator[str]:
     """Yield the columns that the table asks filters for, but for floats.
 

@@ -77,6 +77,7 @@ class ParquetDestination:
         *,
         layout: Layout,
         run: str,
+        compression: str | None = None,
     ) -> Writing:
         """Write to a folder beside the new one; refuse if there is something already."""
         if local_path(self.name) is None:
@@ -95,6 +96,7 @@ class ParquetDestination:
             storage=self._storage,
             schema=pa.schema([schema.field(name) for name in self.file_columns(schema, partitioning)]),
             subfolders=tuple(_subfolder(values, partitioning) for values in partitions),
+            compression=compression or "zstd",
             bloom_columns=layout.bloom_columns,
             footer={LAYOUT_KEY: layout.to_json()},
         )
