@@ -19,7 +19,7 @@ from zonal.worker.splits import refuse_wrong_sizes
 
 _BITS = 16
 """Of the codes in which files' ranges are compared."""
-WORTH_TELLING = 1.1
+WORTH_TELLING = 1.25
 """Look-ups that read so many times as much are worth a sentence."""
 
 
@@ -154,7 +154,7 @@ def cost_text(lookups: Sequence[KeyLookups], commits: int) -> str:
     worse = [each for each in lookups if each.factor > WORTH_TELLING]
     if not worse:
         return ""
-    told = ", ".join(f"{each.in_commits:.1%} of the files for a {each.column} ({each.at_once:.1%})" for each in worse)
+    told = ", ".join(f"{each.in_commits:.1%} of the files for one {each.column} ({each.at_once:.1%})" for each in worse)
     return (
         f"After {commits:,} commits look-ups are predicted to read {told}; in brackets, after one commit. A commit "
         "replaces whole files, and the ranges of these overlap. Leave out --commit-every, or raise it, to read less."
