@@ -62,6 +62,16 @@ def test_signals_end_work_cleanly_and_say_what_stays(number, capsys):
     assert signal.getsignal(number) == before
 
 
+def test_ctrl_c_while_libraries_are_loaded_prints_no_traceback(tmp_path):
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    told = subprocess.run(
+        [sys.executable, "-m", "zonal", "--version"],
+        check=False, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path},
+    )  # fmt: skip
+    assert (told.returncode, told.stdout, told.stderr) == (130, "", "")
+
+
 def test_an_alert_is_another_exit_code_than_a_misspelled_option(folder, tmp_path):
     (tmp_path / "q.sql").write_text("SELECT * FROM t WHERE id >= 0;")
     line = ["audit", folder, "--queries", tmp_path / "q.sql", "--name", "t", "--no-database", "--alert-ratio"]

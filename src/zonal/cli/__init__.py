@@ -1,5 +1,8 @@
 """The command line."""
 
-from zonal.cli.app import app, main
+try:
+    from zonal.cli.app import app, main
+except KeyboardInterrupt:  # libraries are being loaded, and nothing has begun
+    raise SystemExit(130) from None
 
 __all__ = ["app", "main"]
