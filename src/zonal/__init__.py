@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from zonal.errors import ZonalAdvice, ZonalError
+from zonal.errors import ZonalAdvice, ZonalError, ZonalNotice
 from zonal.layouts.batch import Clustered, cluster_batch
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
@@ -27,6 +27,7 @@ __all__ = [
     "Ranks",
     "ZonalAdvice",
     "ZonalError",
+    "ZonalNotice",
     "__version__",
     "advise",
     "audit",

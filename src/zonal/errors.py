@@ -52,6 +52,10 @@ class ZonalAdvice(UserWarning):
     """A layout that works, but that experience advises against."""
 
 
+class ZonalNotice(UserWarning):
+    """Why a run waits, and for what."""
+
+
 def quoted(name: str, *, limit: int = 80) -> str:
     """Quote an untrusted name for a message: control characters escaped, at most `limit` characters.
 

@@ -43,20 +43,54 @@ def shipped(*, by_value: bool = True) -> Iterator[None]:
 def carried(function: Callable[Given, Result], *, by_value: bool = True) -> Callable[Given, Result]:
     """Return the same function with all that it needs of zonal inside, whenever it is pickled.
 
-    `function` must not keep state between calls: a worker makes its own copy for each task.
+    `function` must not keep state between calls: a worker makes its own copy for each task. A worker that lacks what
+    the function imports says so before Spark looks for it, with the name of its Python and of its host.
     """
-    if not by_value:
-        return function
-    with shipped():
+    with shipped(by_value=by_value):
         pickled = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+    held = _Held(function, pickled)
 
     # A nested function has no name to import it by, so that cloudpickle takes it by value; it names nothing of zonal.
     def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of the function
-        import pickle  # noqa: PLC0415 - imported by the worker
-
-        return pickle.loads(pickled)(*args, **kwargs)  # noqa: S301 - pickled above
+        return held(*args, **kwargs)
 
     return run
+
+
+class _Held:
+    """A pickled function: a worker that unpickles this has the function itself, or an error that people can read."""
+
+    def __init__(self, function: Callable[..., Any], pickled: bytes) -> None:
+        self.function = function
+        self.pickled = pickled
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of the function
+        return self.function(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loader(), (self.pickled,)
+
+
+def _loader() -> Callable[[bytes], Any]:
+    """Return what unpickles a function in a worker; it is nested, so that it travels by value."""
+
+    def load(pickled: bytes) -> Any:  # noqa: ANN401 - any function
+        import pickle  # noqa: PLC0415 - all of these are imported by the worker
+
+        try:
+            return pickle.loads(pickled)  # noqa: S301 - pickled above
+        except ImportError as error:
+            import platform  # noqa: PLC0415
+            import sys  # noqa: PLC0415
+
+            what = f"has no {error.name}" if isinstance(error, ModuleNotFoundError) else f"can't be used ({error})"
+            raise ImportError(
+                f"the Python of a Spark worker, {sys.executable} on {platform.node()}, {what}. Install numpy and "
+                f"pyarrow there, or set PYSPARK_PYTHON, or spark.pyspark.python, to a Python "
+                f"{sys.version_info[0]}.{sys.version_info[1]} that has them, before Spark starts"
+            ) from None
+
+    return load
 
 
 def _register(change: int) -> None:
