@@ -130,10 +130,10 @@ def test_partitions_far_below_a_file_are_told_in_the_plan_before_the_start_and_i
     steps = []
     plan = table.plan(by=["x", "y"])
     done = table.cluster(by=["x", "y"], progress=steps.append)
-    for said in (plan.note, done.note, *(step.note for step in steps if step.note)):
+    for said in (plan.note, done.note, *(step.notice for step in steps if step.notice)):
         assert said.startswith("There is little to gain: each of ")
         assert "one file" in said
-    assert [step.name for step in steps if step.note] == ["planning"]
+    assert [step.name for step in steps if step.notice] == ["planning"]
 
 
 @pytest.mark.parametrize("keys", [[], ["p"]])

@@ -376,13 +376,22 @@ ON_CONNECT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from support.cluster_tables import Delta, telemetry, parts_of
+from pyspark.errors import AnalysisException
+from pyspark.sql.connect.conf import RuntimeConf
+from zonal.spark.session import spark_session
 from zonal.verbs.cluster import cluster
+from zonal.verbs.read import read
 from zonal.workload.query import Workload
+def forbidden(*_):
+    raise AnalysisException("[CANNOT_MODIFY_CONFIG] Cannot modify the value of the Spark config. SQLSTATE: 46110")
 table = Delta(sys.argv[2]).make(parts_of(telemetry(600), 3), ["p"])
 queries = Workload.of([f"x BETWEEN {n} AND {n + 50}" for n in range(0, 900, 60)] + ["s = 'device-0007'"])
-done = cluster(table.name, layout="tree", queries=queries, target_file_size=4000, remote="local[2]")
+with spark_session(remote="local[2]") as spark:
+    RuntimeConf.set = forbidden
+    done = cluster(table.name, layout="tree", queries=queries, target_file_size=4000)
+    print(done.rows, done.added_files - done.predicted_files, read(spark, table.name).count())
+    print(read(spark, table.name, where="x = -1").count())
 assert done.layout.startswith("tree("), done.layout
-print(done.rows)
 """
 
 KILLED = """
@@ -442,7 +451,7 @@ def test_executors_need_no_zonal(tmp_path):
 def test_a_rewrite_runs_over_spark_connect(tmp_path):
     ended = python(ON_CONNECT, tmp_path)
     assert ended.returncode == 0, ended.stderr[-3000:]
-    assert ended.stdout.split() == ["600"]
+    assert ended.stdout.split() == ["600", "0", "600", "0"], "rows, files but those predicted, rows read, and none"
     works_again(Delta(tmp_path))
 
 

@@ -19,7 +19,7 @@ from zonal.demo.questions import logged, lookups, workload_of
 from zonal.demo.telemetry import telemetry
 from zonal.errors import ZonalError, quoted
 from zonal.layouts.ranks import bind
-from zonal.verbs.cluster import spark_runner
+from zonal.verbs.onspark import spark_runner
 from zonal.verbs.rewriting import Runner
 from zonal.workload.logs import Logs
 

@@ -23,8 +23,9 @@ from zonal.layouts.keys import key_words
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import Ranks
 from zonal.layouts.sort import stable_order
+from zonal.spark.failing import told_in_words
 from zonal.spark.reservoir import draw, merge, read_parts
-from zonal.spark.session import is_on_this_machine
+from zonal.spark.session import check_worker_python, is_on_this_machine
 from zonal.spark.shipping import carried
 from zonal.values.arrays import UInt64Array
 from zonal.values.columns import find
@@ -66,6 +67,7 @@ def _clustered(df: "DataFrame", layout: Layout, files: int) -> "DataFrame":
     # Numbers for names: no hostile, ambiguous or colliding ones are left.
     plain = df.toDF(*(f"c{number}" for number in range(len(schema))))
     columns = _key_columns(schema, layout.columns)
+    check_worker_python(df.sparkSession)
     by_value = not is_on_this_machine(df.sparkSession)
     keys = [_short(column, kind).alias(f"k{number}") for number, (column, kind) in enumerate(columns)]
     plan = _plan(_sample(plain.select(*keys), by_value=by_value), layout, files)
@@ -174,7 +176,9 @@ def _sample(keys: "DataFrame", *, by_value: bool) -> pa.Table:
     drawn = keys.mapInArrow(carried(draw(most, _LANES), by_value=by_value), "lane int, rows long, part binary")
     gathered = drawn.repartitionById(_LANES, F.col("lane"))
     merged = gathered.mapInArrow(carried(merge(most), by_value=by_value), "lane int, rows long, part binary")
-    found = read_parts(merged.toArrow(), SAMPLE_ROWS)
+    with told_in_words("Spark couldn't sample the keys"):
+        parts = merged.toArrow()
+    found = read_parts(parts, SAMPLE_ROWS)
     if found is None:  # a table without rows
         return keys.limit(0).toArrow()
     return found

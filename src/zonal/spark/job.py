@@ -1,17 +1,16 @@
 """A rewrite as one Spark job: splits are read and placed, payloads shuffled, files sorted and written."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from zonal.errors import ZonalError
 from zonal.plan.placement import Placement
 from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
+from zonal.spark.failing import told_in_words
 from zonal.spark.progress import Stage, watch
 from zonal.spark.session import is_on_this_machine, settings
-from zonal.spark.shipping import shipped
+from zonal.spark.shipping import carried
 from zonal.spark.splits import dealt
 from zonal.worker.exchange import payload, results
 from zonal.worker.splits import Split
@@ -46,25 +45,15 @@ def run_job(
     def tell(stage: Stage) -> None:
         report(names.get(stage.number, "writing"), stage.done, stage.tasks)
 
-    with shipped(by_value=not is_on_this_machine(spark)), settings(spark, _SETTINGS), watch(spark, tell):
-        placed = dealt(spark, splits).mapInArrow(read_step(scan.reading, scan.storage, placement), payload.COLUMNS)
-        gathered = placed.repartitionById(placement.tasks, F.col("task"))
-        written = gathered.mapInArrow(write_step(scan.reading.schema, writing, placement), results.COLUMNS)
-        try:
-            told = written.toArrow()
-        except Exception as error:
-            # Where Ctrl-C meets a call to the JVM, pyspark raises what the broken call says instead.
-            if isinstance(error.__context__, KeyboardInterrupt):
-                raise KeyboardInterrupt from None
-            raise ZonalError(f"Spark couldn't finish the rewrite: {_reason(error)}") from error
-        return results.read_results(told)
+    def wait(notice: str) -> None:
+        report("waiting for Spark", notice=notice)
 
-
-def _reason(error: Exception) -> str:
-    """Return what a worker's Python said last, or the first line of what Spark says."""
-    said = re.findall(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Interrupt)): (.+)$", str(error), re.MULTILINE)
-    said = [(kind, text) for kind, text in said if kind not in ("SparkException", "PythonException")]
-    if not said:
-        return str(error).partition("\n")[0]
-    kind, text = said[-1]
-    return text if kind in ("TableError", "FileError", "ZonalError") else f"{kind}: {text}"
+    with told_in_words("Spark couldn't finish the rewrite"):
+        by_value = not is_on_this_machine(spark)
+        read = carried(read_step(scan.reading, scan.storage, placement), by_value=by_value)
+        write = carried(write_step(scan.reading.schema, writing, placement), by_value=by_value)
+        with settings(spark, _SETTINGS), watch(spark, tell, wait):
+            placed = dealt(spark, splits).mapInArrow(read, payload.COLUMNS)
+            gathered = placed.repartitionById(placement.tasks, F.col("task"))
+            told = gathered.mapInArrow(write, results.COLUMNS).toArrow()
+    return results.read_results(told)

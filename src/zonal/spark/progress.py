@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from zonal.spark.session import is_connect
+from zonal.spark.waiting import Idle, lacking
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import SparkContext, SparkJobInfo, SparkStageInfo, StatusTracker
     from pyspark.sql import SparkSession
 
 SECONDS = 0.25
@@ -33,15 +34,20 @@ Report = Callable[[Stage], None]
 
 
 @contextmanager
-def watch(spark: "SparkSession", report: Report) -> Iterator[None]:
+def watch(spark: "SparkSession", report: Report, wait: Callable[[str], None] | None = None) -> Iterator[None]:
     """Report each stage of the queries that this thread runs meanwhile, whenever one of its tasks finished.
 
-    Reports come from another thread or from this one, one at a time, and none after the end; the last ones may be
-    missing. Whatever goes wrong with them, the queries go on.
+    `wait` hears of queries of which no task runs for some time. Reports come from another thread or from this one, one
+    at a time, and none after the end; the last ones may be missing. Whatever goes wrong with them, the queries go on.
     """
     reporter = _Reporter(report)
-    with _watch_connect(spark, reporter) if is_connect(spark) else _watch_classic(spark, reporter):
+    idle = Idle(lambda: lacking(spark), wait or _unheard)
+    with _watch_connect(spark, reporter, idle) if is_connect(spark) else _watch_classic(spark, reporter, idle):
         yield
+
+
+def _unheard(notice: str) -> None:
+    """Tell nobody."""
 
 
 class _Reporter:
@@ -73,9 +79,11 @@ class _Reporter:
 
 
 @contextmanager
-def _watch_connect(spark: "SparkSession", reporter: _Reporter) -> Iterator[None]:
-    def handle(stages: Iterable[Any] | None = None, **_: object) -> None:
+def _watch_connect(spark: "SparkSession", reporter: _Reporter, idle: Idle) -> Iterator[None]:
+    def handle(stages: Iterable[Any] | None = None, inflight_tasks: int = 0, done: bool = False, **_: object) -> None:
         with suppress(Exception):
+            if not done:
+                idle.look(waits=not inflight_tasks)
             # Stages that wait are listed, too, and so are those whose shuffle is there already: they never begin.
             begun = [stage for stage in stages or () if stage.num_completed_tasks]
             reporter((stage.stage_id, stage.num_completed_tasks, stage.num_tasks) for stage in begun)
@@ -92,7 +100,7 @@ def _watch_connect(spark: "SparkSession", reporter: _Reporter) -> Iterator[None]
 
 
 @contextmanager
-def _watch_classic(spark: "SparkSession", reporter: _Reporter) -> Iterator[None]:
+def _watch_classic(spark: "SparkSession", reporter: _Reporter, idle: Idle) -> Iterator[None]:
     """Poll the status tracker for jobs of this thread's group; a group of the caller, which cancels by it, stays."""
     stop, thread, ours = Event(), None, False
     with suppress(Exception):
@@ -102,7 +110,7 @@ def _watch_classic(spark: "SparkSession", reporter: _Reporter) -> Iterator[None]
             group, ours = f"zonal-{uuid4()}", True
             context.setLocalProperty(_GROUP, group)
         earlier = frozenset(context.statusTracker().getJobIdsForGroup(group))
-        thread = Thread(target=_poll, args=(context, group, earlier, reporter, stop), daemon=True)
+        thread = Thread(target=_poll, args=(context, group, earlier, reporter, idle, stop), daemon=True)
         thread.start()
     try:
         yield
@@ -117,19 +125,26 @@ def _watch_classic(spark: "SparkSession", reporter: _Reporter) -> Iterator[None]
                 spark.sparkContext.setLocalProperty(_GROUP, None)  # type: ignore[arg-type]
 
 
-def _poll(context: "SparkContext", group: str, earlier: frozenset[int], reporter: _Reporter, stop: Event) -> None:
+def _poll(
+    context: "SparkContext", group: str, earlier: frozenset[int], reporter: _Reporter, idle: Idle, stop: Event
+) -> None:
     with suppress(Exception):  # the session may be stopped under our feet
         last = False
         while not last:
             last = stop.wait(SECONDS)  # look once more when the queries are done
-            reporter(_stages(context, group, earlier))
+            tracker = context.statusTracker()
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group) if job not in earlier]
+            known = [job for job in jobs if job is not None]
+            stages = list(_stages(tracker, known))
+            reporter((number, stage.numCompletedTasks, stage.numTasks) for number, stage in stages)
+            if not last:
+                running = any(job.status == "RUNNING" for job in known)
+                idle.look(waits=running and not any(stage.numActiveTasks for _, stage in stages))
 
 
-def _stages(context: "SparkContext", group: str, earlier: frozenset[int]) -> Iterator[tuple[int, int, int]]:
-    tracker = context.statusTracker()
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group) if job not in earlier]
-    for number in sorted({int(stage) for job in jobs if job is not None for stage in job.stageIds}):
+def _stages(tracker: "StatusTracker", jobs: Iterable["SparkJobInfo"]) -> "Iterator[tuple[int, SparkStageInfo]]":
+    for number in sorted({int(stage) for job in jobs for stage in job.stageIds}):
         stage = tracker.getStageInfo(number)
         # A stage that waits has none; one whose shuffle is there already never has.
         if stage is not None and stage.numActiveTasks + stage.numCompletedTasks:
-            yield number, stage.numCompletedTasks, stage.numTasks
+            yield number, stage

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from zonal.plan.rewrite import Scan
-from zonal.spark.session import is_on_this_machine
+from zonal.spark.session import check_worker_python, is_on_this_machine
 from zonal.spark.shipping import carried
 from zonal.spark.splits import dealt
 from zonal.worker.read.scan import scan_step
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
 def read_rows(spark: "SparkSession", scan: Scan, schema: pa.Schema, splits: Sequence[Split]) -> "DataFrame":
     """Return the scan's live rows with the names of `schema`, whose columns are those of the scan in order."""
-    empty = spark.createDataFrame(schema.empty_table())
+    check_worker_python(spark)
+    ntz = spark.conf.get("spark.sql.timestampType") == "TIMESTAMP_NTZ"
+    columns = from_arrow_schema(schema, prefer_timestamp_ntz=ntz)  # as Spark reads Arrow itself, of no rows, too
     if not splits:
-        return empty
+        return spark.createDataFrame([], columns)
     step = carried(scan_step(scan.reading, scan.storage, schema), by_value=not is_on_this_machine(spark))
-    return dealt(spark, splits).mapInArrow(step, empty.schema)
+    return dealt(spark, splits).mapInArrow(step, columns)

@@ -1,20 +1,20 @@
 """The Spark session that a rewrite runs in: the caller's own, or one that is started quietly and stopped again."""
 
-import atexit
 import os
 import re
-import socket
+import shutil
 import sys
-import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zonal.errors import ZonalError, option, quoted
-from zonal.spark.java import use_java
+from zonal.errors import ZonalError, ZonalNotice, option
+from zonal.spark.address import check_master, check_server, public, shown
+from zonal.spark.failing import is_broken_call, missing_python, reason, start_refusal
+from zonal.spark.jvm import jvm_ended, log_tail, log_text, own_interrupt, quiet_calls, start_jvm, telling_slowness
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,6 @@ OLDEST = 4, 1
 """Spark 4.1 is the first with `repartitionById`."""
 
 _MOST_DRIVER_BYTES, _LEAST_DRIVER_BYTES = 4 << 30, 1 << 30
-_TAIL_LINES = 12
 LOCAL: Mapping[str, str] = {
     "spark.app.name": "zonal",
     # The JVM only moves payloads: optimizing its code costs more than it saves (docs/decisions.md has the numbers).
@@ -39,8 +38,13 @@ LOCAL: Mapping[str, str] = {
 _FAR = {"spark.app.name": "zonal", "spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
 _CONNECT_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
 
-_logs: list[Path] = []
-"""Where the JVM of this process writes what it would print; one JVM serves all sessions of a process."""
+Notice = Callable[[str], None]
+"""Hears what a person should know while Spark makes them wait."""
+
+
+def warn_of(notice: str) -> None:
+    """Tell a notice to those who gave nothing that hears it."""
+    warnings.warn(notice, ZonalNotice, stacklevel=2)
 
 
 @contextmanager
@@ -50,11 +54,13 @@ def spark_session(
     remote: str | None = None,
     conf: Mapping[str, str] | None = None,
     session: "SparkSession | None" = None,
+    tell: Notice = warn_of,
 ) -> Iterator["SparkSession"]:
     """Give a Spark session: the given one, else the one that runs in this process, else a new one.
 
     A session of the caller is used as it is and left running. A new one runs on `master` (this machine, if nothing
-    is said), or on the Spark Connect server at `remote`; it prints nothing, and is stopped at the end.
+    is said), or on the Spark Connect server at `remote`; it prints nothing, and is stopped at the end. `tell` hears
+    of a start that takes long.
     """
     check_pyspark(remote)
     options = {"master": master, "remote": remote, "conf": conf or None}
@@ -62,7 +68,7 @@ def spark_session(
     if session is not None and asked:
         raise ZonalError(f"The given Spark session is used as it is: leave out {', '.join(asked)}.")
     if master is not None and remote is not None:
-        raise ZonalError(f"Say {option('master', master)} or {option('remote', _public(remote))}, not both.")
+        raise ZonalError(f"Say {option('master', master)} or {option('remote', public(remote))}, not both.")
     running = session if session is not None else _running()
     if running is not None:
         if asked:
@@ -72,7 +78,8 @@ def spark_session(
         _check_version(running.version, "The running Spark")
         yield running
         return
-    with _started(master, remote or (None if master else os.environ.get("SPARK_REMOTE")), conf or {}) as started:
+    remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
+    with _started(master, remote, conf or {}, tell) as started:
         yield started
 
 
@@ -80,14 +87,19 @@ def spark_session(
 def settings(spark: "SparkSession", wanted: Mapping[str, str]) -> Iterator[None]:
     """Change the session's configuration, and restore it at the end.
 
-    What this Spark doesn't know, or fixed when it started, stays as it is.
+    What this Spark doesn't know, fixed when it started, or forbids to be changed, stays as it is: nothing that is
+    asked for here may be needed.
     """
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
     before: dict[str, str | None] = {}
     try:
         for name, value in wanted.items():
-            if spark.conf.isModifiable(name):
-                before[name] = spark.conf.get(name, None)  # None where the default applies
-                spark.conf.set(name, value)
+            with suppress(PySparkException):  # servers of some vendors have lists of what may be set, or read
+                if spark.conf.isModifiable(name):
+                    old = spark.conf.get(name, None)  # None where the default applies
+                    spark.conf.set(name, value)
+                    before[name] = old
         yield
     finally:
         for name, old in before.items():
@@ -105,9 +117,30 @@ def is_connect(spark: "SparkSession") -> bool:
 
 def is_on_this_machine(spark: "SparkSession") -> bool:
     """Tell whether tasks run in threads of a JVM here, with this process's own Python packages."""
-    if is_connect(spark):
+    if is_connect(spark) or not is_local_master(str(spark.conf.get("spark.master", ""))):
         return False
-    return is_local_master(str(spark.conf.get("spark.master", "")))
+    found = shutil.which(worker_python(spark))
+    return found is not None and _is_this_python(found)
+
+
+def worker_python(spark: "SparkSession") -> str:
+    """Return what a classic session starts as its workers' Python."""
+    return str(spark.sparkContext.pythonExec)
+
+
+def check_worker_python(spark: "SparkSession") -> None:
+    """Raise an error where workers on this machine have no Python, before a lazy query fails in the caller's hands."""
+    if is_connect(spark) or not is_local_master(str(spark.conf.get("spark.master", ""))):
+        return
+    if shutil.which(python := worker_python(spark)) is None:
+        raise ZonalError(f"{missing_python(python, 'there is no such program')}.")
+
+
+def _is_this_python(path: str) -> bool:
+    """Tell whether a program is this process's Python: a link to the same one elsewhere has other packages."""
+    mine = Path(sys.executable)
+    same = Path(path).resolve() == mine.resolve()
+    return same and Path(path).absolute().parent == mine.absolute().parent
 
 
 def is_local_master(master: str) -> bool:
@@ -151,19 +184,20 @@ def _running() -> "SparkSession | None":
 
 
 @contextmanager
-def _started(master: str | None, remote: str | None, conf: Mapping[str, str]) -> Iterator["SparkSession"]:
+def _started(master: str | None, remote: str | None, conf: Mapping[str, str], tell: Notice) -> Iterator["SparkSession"]:
     was_connect = _CONNECT_VARIABLE in os.environ
-    session = _start(master, remote, conf)
-    try:
-        _check_version(session.version, "The Spark server")
-        yield session
-    finally:
-        session.stop()
-        if not was_connect:  # Spark keeps it, and the process could start no classic session any more
-            os.environ.pop(_CONNECT_VARIABLE, None)
+    with quiet_calls():
+        session = _start(master, remote, conf, tell)
+        try:
+            yield session
+        finally:
+            with suppress(Exception):  # where the JVM or the server is gone, so is the session
+                session.stop()
+            if not was_connect:  # Spark keeps it, and the process could start no classic session any more
+                os.environ.pop(_CONNECT_VARIABLE, None)
 
 
-def _start(master: str | None, remote: str | None, conf: Mapping[str, str]) -> "SparkSession":
+def _start(master: str | None, remote: str | None, conf: Mapping[str, str], tell: Notice) -> "SparkSession":
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     # Under spark-submit the JVM is there already, and knows its master and settings.
@@ -177,42 +211,34 @@ def _start(master: str | None, remote: str | None, conf: Mapping[str, str]) -> "
         builder = builder.master(here)
     for name, value in options.items():
         builder = builder.config(name, value)
-    if remote is not None:
-        _check_reachable(remote)
-    what = f"Spark at {_shown(remote)}" if remote else f"Spark on {quoted(here)}" if here else "Spark"
+    what = f"Spark at {shown(remote)}" if remote else f"Spark on {shown(here)}" if here else "Spark"
     starts_jvm = not submitted and here is not None and not here.startswith("sc:")
-    with _environment(here, remote), warnings.catch_warnings():
+    if remote is not None:
+        check_server(remote)
+    elif starts_jvm:
+        check_master(options.get("spark.master", str(here)))
+    with _environment(here, remote), warnings.catch_warnings(), own_interrupt(), telling_slowness(what, tell):
         if remote is not None and starts_jvm:  # the JVM that starts has what the session then warns that it can't set
             warnings.filterwarnings("ignore", message="Failed to set ")
         try:
             if starts_jvm:
-                _start_jvm({"spark.master": str(here), **options})
-            return builder.getOrCreate()
+                start_jvm({"spark.master": str(here), **options})
+            session = builder.getOrCreate()
+            _check_version(session.version, "The Spark server")  # the first call that a Connect server must answer
+            return session
         except ZonalError:
             raise
         except Exception as error:
-            raise ZonalError(f"{what} did not start: {_reason(error)}{_tail()}") from error
+            raise _not_started(what, error) from error
 
 
-def _check_reachable(remote: str) -> None:
-    """Knock at the server: Spark's own client tries for minutes before it says that nobody is there."""
-    match = re.match(r"sc://(?:\[([^\]]+)\]|([^:/;]+))(?::(\d{1,5}))?(?:/|$)", remote)
-    if match is None or any(name.lower().endswith("_proxy") for name in os.environ):
-        return  # an address that Spark judges, or one that is reached in another way
-    host, port = match[1] or match[2], int(match[3] or 15002)
-    try:
-        socket.create_connection((host, port), timeout=10).close()
-    except (OSError, OverflowError) as error:
-        raise ZonalError(f"No Spark Connect server answers at {_shown(remote)}: {error}") from None
-
-
-def _shown(remote: str) -> str:
-    return quoted(_public(remote))
-
-
-def _public(remote: str) -> str:
-    """Return the address without its parameters, which may hold a token."""
-    return remote.partition(";")[0]
+def _not_started(what: str, error: Exception) -> ZonalError:
+    """Return an error that says why Spark did not start, by its log where that knows best."""
+    if (refused := start_refusal(log_text())) is not None:
+        return ZonalError(f"{what} did not start: {refused}.")
+    ended = jvm_ended() if is_broken_call(error) else None
+    told = reason(error, ended=ended).rstrip(".")
+    return ZonalError(f"{what} did not start: {told}.{log_tail()}")
 
 
 def _options(here: str | None, conf: Mapping[str, str]) -> dict[str, str]:
@@ -247,29 +273,6 @@ def _environment(here: str | None, remote: str | None) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _start_jvm(options: Mapping[str, str]) -> None:
-    """Start the JVM of this process with its output in a log file, unless it runs already.
-
-    `launch_gateway` alone takes where the JVM prints to; redirecting this process's own output while the JVM starts
-    would swallow what other threads print, such as a progress bar.
-    """
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
-    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
-
-    if SparkContext._gateway is not None:
-        return
-    use_java()
-    descriptor, name = tempfile.mkstemp(prefix="zonal-spark-", suffix=".log")
-    _logs.append(Path(name))
-    atexit.register(_logs[-1].unlink, missing_ok=True)
-    try:
-        settings = SparkConf(loadDefaults=False).setAll(list(options.items()))
-        gateway = launch_gateway(settings, {"stdout": descriptor, "stderr": descriptor})  # type: ignore[no-untyped-call]
-    finally:
-        os.close(descriptor)
-    SparkContext._ensure_initialized(gateway=gateway)
-
-
 def _driver_bytes() -> int:
     """Return the JVM's share of the memory: the Python workers, which hold the rows, need the rest."""
     try:
@@ -279,22 +282,3 @@ def _driver_bytes() -> int:
     with suppress(OSError, ValueError):  # "max" in a container without a limit
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return min(max(memory // 4, _LEAST_DRIVER_BYTES), _MOST_DRIVER_BYTES)
-
-
-def _reason(error: Exception) -> str:
-    """Take the lines of an error that tell a person something, without Java's stack."""
-    # Py4J puts the Java exception and its stack behind a line of its own.
-    lines = [line.strip() for line in str(error).splitlines()]
-    told = [line.removeprefix(": ") for line in lines if line and not line.startswith(("at ", "An error occurred"))]
-    return " ".join(told[:3]) or type(error).__name__
-
-
-def _tail() -> str:
-    if not _logs:
-        return ""
-    with suppress(OSError):
-        lines = _logs[-1].read_text(errors="replace").splitlines()
-        told = [line for line in lines if line and not line.startswith("\tat ")][-_TAIL_LINES:]
-        if told:
-            return "\nThe last lines of its log:\n" + "\n".join(f"  {line[:300]}" for line in told)
-    return ""

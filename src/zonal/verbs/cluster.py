@@ -1,15 +1,16 @@
 """`cluster`: rewrite a table's files in the order of a layout, on Spark, and commit them atomically."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
-from zonal.errors import CommitUnknownError, TableError, ZonalError, option, quoted
+from zonal.errors import CommitUnknownError, TableError, ZonalError, ZonalNotice, option, quoted
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.parquet.codecs import asked_codec
@@ -23,6 +24,7 @@ from zonal.verbs.checking import Job, chosen_layout, refuse_columns, refuse_unwr
 from zonal.verbs.copying import plan_copy, run_copy
 from zonal.verbs.dividing import cost_text, divide
 from zonal.verbs.learning import Learned, Queries, learned_for
+from zonal.verbs.onspark import spark_runner
 from zonal.verbs.outcome import Account, Clustering, left, result_of
 from zonal.verbs.planning import ClusteringPlan, plan_clustering
 from zonal.verbs.recording import Database
@@ -46,8 +48,8 @@ class Step:
     rows: int = 0
     """Rows and bytes of the files that the commit replaces."""
     bytes: int = 0
-    note: str = ""
-    """What somebody who waits should know before it goes on."""
+    notice: str = ""
+    """What somebody who waits should know: what a run costs, or that Spark takes long, and for what it waits."""
 
 
 @overload
@@ -198,7 +200,8 @@ def cluster(
     if learned is not None and learned.layout is None:
         return left(snapshot, learned, account)
     by, layout = (by, layout) if learned is None else (None, learned.layout)
-    running = nullcontext(runner) if runner is not None else spark_runner(spark, master, remote, conf)
+    tell = partial(_tell_notice, report)
+    running = nullcontext(runner) if runner is not None else spark_runner(spark, master, remote, conf, tell)
     if into is not None and destination is not None:
         again = partial(named, into, catalog_options=True)
         return _copied(
@@ -214,7 +217,7 @@ def cluster(
     after = job.snapshot
     if groups:
         if small := too_small(job.snapshot, [path for paths in groups for path in paths], job.layout):
-            report(Step("planning", note=small))
+            report(Step("planning", notice=small))
         refuse_unwritable(job.table.writing(job.snapshot, layout=job.layout, run=run, compression=codec), run)
         ranks = _ranks(job, groups, size_of(commit_every, "commit_every"), run, codec, report)
         report(Step("starting Spark"))
@@ -244,7 +247,7 @@ def _ranks(
     files = [still_there(job.snapshot, paths) for paths in groups]
     writing = job.table.writing(job.snapshot, layout=job.layout, run=run, compression=codec)
     division = divide(job.table, job.snapshot, files, job.layout, writing, by=job.divided_by(every))
-    report(Step("planning the commits", note=cost_text(division.lookups, len(groups))))
+    report(Step("planning the commits", notice=cost_text(division.lookups, len(groups))))
     return division.ranks
 
 
@@ -330,7 +333,9 @@ def _copied(
 
 
 def _silent(step: Step) -> None:
-    """Tell nobody."""
+    """Tell nobody of a step, and of what makes it wait in a warning."""
+    if step.notice:
+        warnings.warn(step.notice, ZonalNotice, stacklevel=2)
 
 
 def _sized(snapshot: Snapshot, files: Int64Array, commit: int, commits: int) -> Step:
@@ -338,21 +343,9 @@ def _sized(snapshot: Snapshot, files: Int64Array, commit: int, commits: int) -> 
     return Step("", commit, commits, rows=int(rows[rows > 0].sum()), bytes=int(sizes.sum()))
 
 
-def _tell(report: Progress, where: Step, name: str, done: int = 0, total: int = 0) -> None:
-    report(replace(where, name=name, done=done, total=total))
+def _tell_notice(report: Progress, notice: str) -> None:
+    report(Step("starting Spark", notice=notice))
 
 
-# --- Spark -----------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def spark_runner(
-    spark: "SparkSession | None", master: str | None, remote: str | None, conf: Mapping[str, str] | None
-) -> Iterator[Runner]:
-    """Give what runs a rewrite on Spark, in the caller's session or in one that is stopped at the end."""
-    from zonal.spark.session import spark_session  # noqa: PLC0415 - pyspark is an extra
-
-    with spark_session(session=spark, master=master, remote=remote, conf=conf) as session:
-        from zonal.spark.job import run_job  # noqa: PLC0415
-
-        yield partial(run_job, session)
+def _tell(report: Progress, where: Step, name: str, done: int = 0, total: int = 0, notice: str = "") -> None:
+    report(replace(where, name=name, done=done, total=total, notice=notice))

@@ -14,7 +14,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.text import Text
+
+from zonal.report.terminal.text import printable
 
 if TYPE_CHECKING:
     from zonal.verbs.cluster import Step
@@ -38,11 +39,11 @@ def step_bar() -> Iterator[Callable[[str, int, int], None] | None]:
 
 
 @contextmanager
-def rewrite_bar() -> "Iterator[Callable[[Step], None] | None]":
-    """Show a bar of the steps of a rewrite, with the time that is left, and print what is to be known before."""
+def rewrite_bar() -> "Iterator[Callable[[Step], None]]":
+    """Show a bar of the steps of a rewrite, with the time that is left; notices are printed, terminal or not."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda step: _note(console, step.note)
+        yield lambda step: _note(console, step)
         return
     from zonal.values.sizes import size_text  # noqa: PLC0415
 
@@ -51,19 +52,12 @@ def rewrite_bar() -> "Iterator[Callable[[Step], None] | None]":
         task = bar.add_task("", total=None)
 
         def report(step: "Step") -> None:
+            _note(console, step)
             where = f"commit {step.commit} of {step.commits}: " if step.commits > 1 else ""
             what = f" {step.rows:,} rows, {size_text(step.bytes)}" if step.rows else ""
-            _note(bar.console, step.note)
             _update(bar, task, where + step.name + what, step.done, step.total)
 
         yield report
-
-
-def _note(console: Console, text: str) -> None:
-    from zonal.report.terminal.text import printable  # noqa: PLC0415 - `zonal --help` stays fast
-
-    if text:
-        console.print(Text(printable(text)), soft_wrap=True)
 
 
 @contextmanager
@@ -76,6 +70,12 @@ def footer_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, description="reading footers", completed=done, total=total)
+
+
+def _note(console: Console, step: "Step") -> None:
+    """Print what a person should know; control characters that it quotes are escaped."""
+    if step.notice:
+        console.print(printable(step.notice), style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
 def _update(bar: Progress, task: TaskID, what: str, done: int, total: int) -> None:

@@ -1,0 +1,105 @@
+"""What went wrong on Spark, in words: of a worker's Python, of the JVM, of a start; without anybody's stack."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zonal.errors import ZonalError, quoted
+from zonal.spark.jvm import jvm_ended
+
+_KINDS = r"^(?:[\w.$]+\.)?(\w+(?:Error|Exception|Interrupt)): (.+)$"
+LACKS = "the Python of a Spark worker, "
+"""How the error of a worker begins that lacks what a function imports (`zonal.spark.shipping`)."""
+_SHELLS = ("SparkException", "PythonException", "Py4JJavaError", "ExecutionException")
+"""Errors that only carry others."""
+_OURS = ("TableError", "FileError", "ZonalError")
+_BROKEN = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError", "Py4JError")
+_NEEDS = (
+    f"Set PYSPARK_PYTHON, or spark.pyspark.python, to a Python {sys.version_info[0]}.{sys.version_info[1]} with numpy "
+    "and pyarrow that all workers have, before Spark starts"
+)
+
+
+@contextmanager
+def told_in_words(what: str) -> Iterator[None]:
+    """Turn what goes wrong with a query into a `ZonalError`, and a broken call under Ctrl-C into that."""
+    try:
+        yield
+    except ZonalError:
+        raise
+    except Exception as error:
+        # Where Ctrl-C meets a call to the JVM, pyspark raises what the broken call says instead.
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from None
+        ended = jvm_ended() if is_broken_call(error) else None
+        raise ZonalError(f"{what}: {reason(error, ended=ended)}") from error
+
+
+def reason(error: BaseException, *, ended: str | None = None) -> str:
+    """Return what a worker's Python said last, or what Spark says, in one sentence without its full stop.
+
+    `ended` is how the JVM of this process ended, where it did.
+    """
+    if ended is not None:
+        return f"the JVM of Spark's driver ended: {ended}"
+    text = str(error)
+    if (python := _python_problem(text)) is not None:
+        return python
+    said = [(kind, told) for kind, told in re.findall(_KINDS, text, re.MULTILINE) if kind not in _SHELLS]
+    if said:
+        kind, told = said[-1]
+        return told if kind in _OURS or told.startswith(LACKS) else f"{kind}: {told}"
+    if (failure := re.search(r"most recent failure: .*?\): (.+)", text)) is not None:
+        return failure[1]
+    causes = re.findall(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): (.+)$", text, re.MULTILINE)
+    told = [line for line in causes if not line.startswith("Exception thrown in awaitResult")]
+    return told[-1] if told else text.partition("\n")[0] or type(error).__name__
+
+
+def missing_python(program: str, problem: str, where: str = "") -> str:
+    """Say which Python workers can't start, and what to set."""
+    return f"the workers{where} can't start Python as {quoted(program, limit=200)}: {problem}. {_NEEDS}"
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def is_broken_call(error: BaseException | None) -> bool:
+    """Tell whether a call to the JVM broke, and not what it called: then the JVM may have ended."""
+    while error is not None:
+        if type(error).__name__ in _BROKEN:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def start_refusal(log: str) -> str | None:
+    """Return why Spark refused to start, by its log, None where that doesn't say."""
+    if "All masters are unresponsive" in log:
+        return (
+            "something answers there, but not as a Spark master. See that the port is the master's own, 7077 unless "
+            "it was given another, and not that of its web page, and that the master's Spark has the same version"
+        )
+    if java := re.search(r"^(.+)\nError: Could not create the Java Virtual Machine", log, re.MULTILINE):
+        return java[1].rstrip(".")
+    found = re.findall(r'^(?:Exception in thread "main" [\w.$]+: |Error: )(.+)$', log, re.MULTILINE)
+    return found[-1].rstrip(".") if found else None
+
+
+def _python_problem(text: str) -> str | None:
+    """Say which worker's Python can't be started, where that is what failed."""
+    host = re.findall(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \((\S+) executor", text)
+    where = f" on {host[-1]}" if host else ""
+    if missing := re.search(r'Cannot run program "([^"\n]+)"[^:\n]*: (?:error=\d+, )?(.+)', text):
+        return missing_python(missing[1], missing[2], where)
+    if "pyspark.daemon's stdout" in text or "Error from python worker" in text:
+        line = re.search(r"Error from python worker:\s*\n\s*(.+)", text)
+        said = f" ({line[1].strip()[:200]})" if line else ""
+        return f"what the workers{where} start as Python isn't one, or can't run Spark's code{said}. {_NEEDS}"
+    return None

@@ -1,0 +1,208 @@
+"""The JVM of this process: started with its output in a log, ended with the process, its folder removed."""
+
+import atexit
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread, current_thread, main_thread
+from typing import Any
+
+from zonal.spark.java import use_java
+
+SLOW_SECONDS = 15.0
+"""Time after which a start that takes long is told, and how far it is; then after twice that, and so on."""
+
+_TAIL_LINES = 12
+_END_SECONDS = 10.0
+_OUT_OF_MEMORY = 52
+"""The exit code of a JVM of Spark's that ran out of memory."""
+_folders: list[Path] = []
+"""Where the JVM of this process writes what it would print, and all that is temporary; it serves all sessions."""
+
+
+def start_jvm(options: Mapping[str, str]) -> None:
+    """Start the JVM of this process with its output in a log file, unless it runs already.
+
+    `launch_gateway` alone takes where the JVM prints to; redirecting this process's own output while the JVM starts
+    would swallow what other threads print, such as a progress bar.
+    """
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    if SparkContext._gateway is not None:
+        return
+    use_java()
+    folder = Path(tempfile.mkdtemp(prefix="zonal-spark-"))
+    _folders.append(folder)
+    processes: list[subprocess.Popen[bytes]] = []
+    atexit.register(_end, folder, processes)
+    with _temporary_in(folder), (folder / "log").open("wb") as log:
+        gateway = _launched(options, log.fileno())
+    processes.append(gateway.proc)
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def jvm_ended() -> str | None:
+    """Say how the JVM of this process ended, None where it runs or where there is none."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        code = process.wait(timeout=1)  # a call breaks a moment before its process is gone
+    except subprocess.TimeoutExpired:
+        return None
+    return ending(code, log_text())
+
+
+def ending(code: int, log: str) -> str:
+    """Say in words how a JVM ended.
+
+    >>> ending(143, "")
+    'signal SIGTERM ended it'
+    """
+    if code == _OUT_OF_MEMORY or "java.lang.OutOfMemoryError" in log:
+        return "it ran out of memory: give it more, as in --conf spark.driver.memory=8g"
+    number = -code if code < 0 else code - 128
+    with suppress(ValueError):
+        name = signal.Signals(number).name
+        if name == "SIGKILL":
+            return "signal SIGKILL ended it, as the system does where memory runs out"
+        return f"signal {name} ended it"
+    return f"exit code {code}"
+
+
+def log_text() -> str:
+    """Return the end of what the JVM of this process printed."""
+    if not _folders:
+        return ""
+    with suppress(OSError), (_folders[-1] / "log").open("rb") as log:
+        log.seek(max(log.seek(0, os.SEEK_END) - 200_000, 0))
+        return log.read().decode(errors="replace")
+    return ""
+
+
+def log_tail() -> str:
+    """Return the last lines of the log that tell a person something."""
+    told = [line for line in log_text().splitlines() if line and not line.startswith("\t")][-_TAIL_LINES:]
+    return "\nThe last lines of its log:\n" + "\n".join(f"  {line[:300]}" for line in told) if told else ""
+
+
+@contextmanager
+def quiet_calls() -> Iterator[None]:
+    """Keep py4j from logging calls that broke with their tracebacks: errors say what happened."""
+
+    def is_anothers(record: logging.LogRecord) -> bool:
+        return Path(record.pathname).parent.name != "py4j"
+
+    root = logging.getLogger()  # which py4j uses by itself
+    root.addFilter(is_anothers)
+    try:
+        yield
+    finally:
+        root.removeFilter(is_anothers)
+
+
+@contextmanager
+def own_interrupt() -> Iterator[None]:
+    """Keep what handles Ctrl-C: pyspark puts a handler in its place that calls the JVM in the midst of other calls."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None:  # None is a handler that isn't Python's
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def telling_slowness(what: str, tell: Callable[[str], None]) -> Iterator[None]:
+    """Tell now and then that the start takes long, and what the log says."""
+    over = Event()
+
+    def run() -> None:
+        seconds = pause = SLOW_SECONDS
+        while not over.wait(pause):
+            lines = [line for line in log_text().splitlines() if line and not line.startswith(("\t", "Caused by:"))]
+            last = f" Its log says: {lines[-1][:300]}" if lines else ""
+            tell(f"{what} has been starting for {seconds:.0f} s. Ctrl-C ends it.{last}")
+            pause = seconds
+            seconds *= 2
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(timeout=2)
+
+
+def _launched(options: Mapping[str, str], output: int) -> Any:  # noqa: ANN401 - py4j has no types
+    """Launch the JVM in another thread: who is interrupted meanwhile ends a JVM that nobody would know of."""
+    from pyspark import SparkConf  # noqa: PLC0415
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+    done: list[Any] = []
+    over = Event()  # a `join` that is interrupted takes the thread for ended
+
+    def launch() -> None:
+        try:
+            settings = SparkConf(loadDefaults=False).setAll(list(options.items()))
+            done.append(launch_gateway(settings, {"stdout": output, "stderr": output}))  # type: ignore[no-untyped-call]
+        except Exception as error:
+            done.append(error)
+        finally:
+            over.set()
+
+    try:
+        Thread(target=launch, daemon=True).start()
+        over.wait()
+    except BaseException:
+        over.wait(_END_SECONDS)
+        if done and not isinstance(done[0], Exception):
+            done[0].proc.kill()
+            done[0].proc.wait()
+        raise
+    (found,) = done
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+@contextmanager
+def _temporary_in(folder: Path) -> Iterator[None]:
+    """Let a JVM that starts in here put temporary files into a folder, where they are found if it is killed."""
+    name = "SPARK_SUBMIT_OPTS"
+    before = os.environ.get(name)
+    escaped = str(folder).replace("\\", "\\\\").replace('"', '\\"')
+    os.environ[name] = f'-Djava.io.tmpdir="{escaped}" {before or ""}'.rstrip()  # the last one wins: the user's
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _end(folder: Path, processes: "Sequence[subprocess.Popen[bytes]]") -> None:
+    """End the JVM, as its closed input tells it to, and remove what it left."""
+    for process in processes:
+        with suppress(OSError):
+            if process.stdin is not None:
+                process.stdin.close()
+        try:
+            process.wait(timeout=_END_SECONDS)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.kill()
+            process.wait()
+    shutil.rmtree(folder, ignore_errors=True)
