@@ -120,7 +120,7 @@ def test_a_dry_run_prints_what_several_commits_cost(tmp_path):
 
 def test_what_is_to_be_known_is_printed_without_a_terminal_too(capsys):
     with rewrite_bar() as report:
-        report(Step("planning the commits", note="After 4 commits \x1b[31m"))
+        report(Step("planning the commits", notice="After 4 commits \x1b[31m"))
     assert capsys.readouterr().err == "After 4 commits \\x1b[31m\n"
 
 
