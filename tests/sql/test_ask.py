@@ -556,6 +556,21 @@ def test_an_alias_hides_columns_in_having() -> None:
     assert found == ALL
 
 
+@pytest.mark.parametrize("columns", [None, EVENTS])
+def test_an_alias_hides_columns_of_clickhouse(columns: Sequence[str] | None) -> None:
+    for sql in [
+        "SELECT amount AS id FROM events WHERE id = 7",
+        "SELECT (amount AS id) + 1 AS more FROM events WHERE id = 7",
+        "SELECT u.id AS id FROM events, users u WHERE id = 7",
+        "SELECT amount AS id FROM events JOIN users u ON u.k = events.kind AND id = 7",
+    ]:
+        assert predicates(sql, "clickhouse", columns=columns) == [ALL], sql
+    own = Compare(Column("id"), "=", 7)
+    assert predicates("SELECT amount AS id FROM events e WHERE e.id = 7", "clickhouse", columns=columns) == [own]
+    assert predicates("SELECT id AS id, kind FROM events WHERE id = 7", "clickhouse", columns=columns) == [own]
+    assert predicates("SELECT amount AS id FROM events WHERE id = 7", "duckdb", columns=columns) == [own]
+
+
 # Hostile text
 
 

@@ -27,9 +27,13 @@ _PLACE = "\0"
 class Names:
     """The relations of a FROM clause by number, and whose column a name is."""
 
-    def __init__(self, tree: Tree | None, world: World, scope: Scope) -> None:
+    def __init__(
+        self, tree: Tree | None, world: World, scope: Scope, *, hidden: frozenset[str] = frozenset()
+    ) -> None:
         self.relations = [] if tree is None else relations_of(tree)
         self.outer = scope.outer
+        self.hidden = hidden
+        """Case-folded names that without a qualifier may be something else than a column."""
         self.world = world
         self._number = {id(relation): number for number, relation in enumerate(self.relations)}
         self._known: dict[int, frozenset[str] | None] = {}
@@ -58,6 +62,8 @@ class Names:
             if parts[:end] in self.outer:
                 return frozenset(), end
         name = parts[0]
+        if name in self.hidden:
+            return frozenset(), 0
         if name in self.shared:
             return self.shared[name], 0
         if self._owners is None:
@@ -71,6 +77,10 @@ class Names:
     def is_complete(self) -> bool:
         """Tell whether the columns of all relations are known."""
         return all(self.columns(number) is not None for number in range(len(self.relations)))
+
+    def has(self, name: str) -> bool:
+        """Tell whether a relation is known to have a column of the case-folded name."""
+        return any(name in (self.columns(number) or ()) for number in range(len(self.relations)))
 
     def columns(self, number: int) -> frozenset[str] | None:
         if number not in self._known:
@@ -184,6 +194,14 @@ def unaliased(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Alias | exp.Paren):
         node = node.this
     return node
+
+
+def aliases_of(select: exp.Select) -> Iterator[exp.Alias]:
+    """Yield the aliases of a SELECT list, also those inside of expressions, but not those of inner queries."""
+    for item in select.expressions:
+        for node in item.walk(prune=lambda node: isinstance(node, exp.Query)):
+            if isinstance(node, exp.Alias):
+                yield node
 
 
 def starred(star: exp.Star, name: str) -> exp.Expr | str | None:

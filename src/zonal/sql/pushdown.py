@@ -18,6 +18,7 @@ from zonal.sql.unusable import elsewhere, is_elsewhere
 OTHERS = "a column of another table"
 HIDDEN = "a column that is computed before it is compared"
 UNCLEAR = "a column that may be another table's, for want of a qualifier"
+LISTED = "a name of the SELECT list"
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _STRICT = (exp.Paren, exp.Cast, exp.Neg, exp.Date, exp.TsOrDsToDate, exp.DateTrunc, exp.TimestampTrunc, exp.Year)
 _MOST_NODES = 300_000
@@ -86,7 +87,8 @@ def as_own(number: int, names: Names) -> Callable[[exp.Expr], exp.Expr]:
             return elsewhere(str(reason))
         owners, length = names.owners(tuple(part.name.casefold() for part in parts))
         if number not in owners:
-            return elsewhere(OTHERS if owners or length else UNCLEAR)
+            is_listed = not length and parts[0].name.casefold() in names.hidden
+            return elsewhere(LISTED if is_listed else OTHERS if owners or length else UNCLEAR)
         own = parts[length:]
         known = names.columns(number)
         if known is not None and own[0].name.casefold() not in known:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from zonal.errors import PredicateError
 from zonal.predicates.scalars import Opaque
-from zonal.sql.outputs import Inside, Names, column_at, inner_queries, outputs_of, placed, unaliased
+from zonal.sql.outputs import Inside, Names, aliases_of, column_at, inner_queries, outputs_of, placed, unaliased
 from zonal.sql.pass_through import grouped_gate, is_renamed, result_gate
 from zonal.sql.pushdown import HIDDEN, OTHERS, About, Effort, as_own, pushed, substituted
 from zonal.sql.relations import (
@@ -140,7 +140,7 @@ def _renamed(condition: exp.Expr, names: "dict[str, str]", effort: Effort) -> ex
 
 def _select(select: exp.Select, scope: Scope, conditions: tuple[exp.Expr, ...], walk: _Walk) -> Iterator[_Task]:
     tree = read_from(select, walk.world, scope)
-    names = Names(tree, walk.world, scope)
+    names = Names(tree, walk.world, scope, hidden=_hidden(select, walk.world))
     inside = Inside(select, names, scope)
     held = _lowered(conditions, inside, walk.effort)
     held += _kept(conjuncts(_clause(select, "having")), inside, walk.effort)
@@ -148,6 +148,22 @@ def _select(select: exp.Select, scope: Scope, conditions: tuple[exp.Expr, ...], 
     held = _without_aliases(held, inside, walk.effort)
     own = [value for name, value in select.args.items() if name not in ("with_", "from_", "joins", "laterals")]
     yield from _joined(tree, held, names, scope, own, walk)
+
+
+def _hidden(select: exp.Select, world: World) -> frozenset[str]:
+    """Return the names of the SELECT list that stand for its expressions even where a column has the name.
+
+    ClickHouse's do by default; its setting prefer_column_name_to_alias, which the text doesn't tell, turns that off.
+    """
+    if world.session.dialect != "clickhouse":
+        return frozenset()
+    return frozenset(node.alias.casefold() for node in aliases_of(select) if not _is_itself(node))
+
+
+def _is_itself(node: exp.Alias) -> bool:
+    column = unaliased(node)
+    is_bare = isinstance(column, exp.Column) and not column.args.get("table")
+    return is_bare and column.name.casefold() == node.alias.casefold()
 
 
 def _clause(node: exp.Expr, name: str) -> exp.Expr | None:
@@ -197,7 +213,7 @@ def _without_aliases(conditions: list[exp.Expr], inside: Inside, effort: Effort)
     def change(node: exp.Expr) -> exp.Expr:
         name = node.name.casefold()
         is_bare = isinstance(node, exp.Column) and not node.args.get("table")
-        if not is_bare or name not in aliases or inside.names.owners((name,))[0]:
+        if not is_bare or name not in aliases or inside.names.has(name):
             return node
         return aliases[name]
 
