@@ -541,6 +541,31 @@ def test_conditions_stop_where_rows_that_fail_them_count() -> None:
         assert found == ALL, inner
 
 
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("oracle", "SELECT * FROM events WHERE id = 3 START WITH kind = 'x' CONNECT BY PRIOR id = user_id"),
+        (
+            "snowflake",
+            "SELECT * FROM (SELECT * FROM events START WITH kind = 'x' CONNECT BY PRIOR id = user_id) WHERE id = 3",
+        ),
+        (
+            "snowflake",
+            "SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY kind ORDER BY ts MEASURES max(ts) AS last "
+            "PATTERN (a b) DEFINE a AS id > 1) WHERE id = 3",
+        ),
+        ("clickhouse", "SELECT * FROM db.events AS e FINAL WHERE id = 3"),
+        ("clickhouse", "SELECT * FROM users AS u JOIN events FINAL ON u.id = events.id WHERE events.id = 3"),
+        ("duckdb", "PIVOT events ON kind USING sum(amount)"),
+        ("duckdb", "SELECT * FROM (PIVOT events ON kind USING sum(amount)) WHERE id = 3"),
+        ("duckdb", "WITH wide AS (PIVOT events ON kind USING sum(amount)) SELECT * FROM wide WHERE id = 3"),
+    ],
+)
+def test_all_rows_count_where_conditions_come_too_late(dialect: str, sql: str) -> None:
+    (found,) = predicates(sql, dialect, columns=EVENTS)
+    assert found == ALL or isinstance(found, Unknown)
+
+
 def test_a_number_in_quotes_stops_at_a_union_which_may_be_of_text() -> None:
     sql = "SELECT * FROM (SELECT id AS k FROM events UNION ALL SELECT code FROM codes) q WHERE k {}"
     assert predicates(sql.format("< '9'")) == [ALL]

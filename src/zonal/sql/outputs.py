@@ -27,9 +27,7 @@ _PLACE = "\0"
 class Names:
     """The relations of a FROM clause by number, and whose column a name is."""
 
-    def __init__(
-        self, tree: Tree | None, world: World, scope: Scope, *, hidden: frozenset[str] = frozenset()
-    ) -> None:
+    def __init__(self, tree: Tree | None, world: World, scope: Scope, *, hidden: frozenset[str] = frozenset()) -> None:
         self.relations = [] if tree is None else relations_of(tree)
         self.outer = scope.outer
         self.hidden = hidden

@@ -88,6 +88,9 @@ def _visit(task: _Task, walk: _Walk) -> Iterator[_Task]:
         yield from _changed(query, scope, walk)
     elif isinstance(query, exp.Merge):
         yield from _merged(query, scope, walk)
+    elif isinstance(query, exp.Pivot):
+        tree = read_item(query.this, walk.world, scope)
+        yield from _joined(tree, (), Names(tree, walk.world, scope), scope, (), walk)
     elif (inner := _written(query)) is not None:
         yield _Task(inner, scope)
 
@@ -145,7 +148,9 @@ def _select(select: exp.Select, scope: Scope, conditions: tuple[exp.Expr, ...], 
     held = _lowered(conditions, inside, walk.effort)
     held += _kept(conjuncts(_clause(select, "having")), inside, walk.effort)
     held += conjuncts(_clause(select, "where"))
-    held = _without_aliases(held, inside, walk.effort)
+    # CONNECT BY and MATCH_RECOGNIZE look at rows that WHERE refuses afterwards.
+    is_filtered = not (select.args.get("connect") or select.args.get("match"))
+    held = _without_aliases(held, inside, walk.effort) if is_filtered else []
     own = [value for name, value in select.args.items() if name not in ("with_", "from_", "joins", "laterals")]
     yield from _joined(tree, held, names, scope, own, walk)
 

@@ -165,6 +165,9 @@ def read_from(node: exp.Expr, world: World, scope: Scope) -> Tree | None:
 
 def read_item(node: exp.Expr, world: World, scope: Scope) -> Tree:
     """Return one item of a FROM clause, with the joins in its brackets."""
+    if isinstance(node, exp.Final):  # ClickHouse joins rows of one key before it looks at conditions
+        inner = read_item(node.this, world, scope)
+        return replace(inner, is_plain=False) if isinstance(inner, Relation) else _hidden(inner)
     if (
         isinstance(node, exp.Subquery)
         and isinstance(node.this, exp.Table | exp.Subquery)
