@@ -4,6 +4,7 @@ A table has up to hundreds of thousands of files, so everything here is an array
 only for the columns that are used. The same arrays describe row groups and pages.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -198,3 +199,10 @@ class Snapshot:
     """Why zonal must not rewrite this table; reading works all the same."""
     problems: tuple[str, ...] = ()
     """Files that couldn't be read, each with its reason; they have no bounds, so nothing skips them."""
+
+
+def table_names(snapshot: Snapshot) -> list[str]:
+    """Return the names by which queries probably know a table: its name in the catalog, or that of its folder."""
+    bare = snapshot.name.partition("@")[0].rstrip("/")
+    last = re.split(r"[/\\]", bare)[-1]
+    return list(dict.fromkeys(name for name in (last, last.removesuffix(".parquet")) if name))

@@ -1,5 +1,6 @@
 """What statements ask of a table: DuckDB judges that the rows which no predicate asks for don't matter."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from zonal.predicates.expressions import And, Call, Column, Constant, In, IsNull, Or, Predicate, StartsWith, Unknown
 from zonal.sql.ask import ask
+from zonal.sql.conditions import join
+from zonal.sql.query import parse_query
 
 COLUMNS = ("id", "a", "b", "s")
 TABLES = 12
@@ -226,12 +229,31 @@ def check(judge: duckdb.DuckDBPyConnection, sql: str, tables: int, columns: Sequ
     for number in range(1, tables + 1):
         found = ask(sql, [f"t{number}"], dialect="duckdb", columns=columns)
         needed = " OR ".join(text_of(asked.predicate) for asked in found) or "FALSE"
+        if found:
+            alone = parse_query(sql, dialect="duckdb").predicate(table=f"t{number}", columns=columns)
+            assert alone == join([asked.predicate for asked in found], is_and=False)
         note(f"t{number}: {needed}")
         if needed == "TRUE":
             continue
         left = f"(SELECT * FROM t{number} WHERE {needed}) AS"
         after = sorted(judge.execute(sql.replace(f"t{number} AS", left)).fetchall(), key=repr)
         assert after == before, f"t{number} needs more than {needed}"
+
+
+def check_together(judge: duckdb.DuckDBPyConnection, sql: str, tables: int, columns: Sequence[str] | None) -> None:
+    """Let all reads be of one table, and take the rows away from all of them that their joined predicate refuses."""
+    sql = re.sub(r"\bt\d+ AS", "t1 AS", sql)
+    note(sql)
+    try:
+        before = sorted(judge.execute(sql).fetchall(), key=repr)
+    except duckdb.Error as error:
+        note(str(error))
+        assume(False)
+    assume(tables)
+    needed = text_of(parse_query(sql, dialect="duckdb").predicate(columns=columns))
+    note(needed)
+    after = sorted(judge.execute(sql.replace("t1 AS", f"(SELECT * FROM t1 WHERE {needed}) AS")).fetchall(), key=repr)
+    assert after == before, f"t1 needs more than {needed}"
 
 
 @settings(max_examples=250, suppress_health_check=list(HealthCheck))
@@ -250,3 +272,9 @@ def test_groups_windows_and_limits_need_no_other_rows(judge, written, columns) -
 @given(statements("nested"), st.sampled_from([None, COLUMNS]))
 def test_nested_queries_need_no_other_rows(judge, written, columns) -> None:  # type: ignore[no-untyped-def]
     check(judge, *written, columns)
+
+
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@given(st.one_of(*map(statements, ["joins", "layers", "nested"])), st.sampled_from([None, COLUMNS]))
+def test_a_table_that_is_read_often_needs_no_other_rows(judge, written, columns) -> None:  # type: ignore[no-untyped-def]
+    check_together(judge, *written, columns)

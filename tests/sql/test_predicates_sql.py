@@ -29,7 +29,7 @@ from zonal.predicates.expressions import (
     Unknown,
     leaves,
 )
-from zonal.sql.where import parse_query, parse_where
+from zonal.sql.where import parse_where
 
 NOW = datetime(2024, 3, 31, 12, 30, 15, tzinfo=timezone.utc)
 X, TS, S, ACTIVE = Column("x"), Column("ts"), Column("s"), Column("active")
@@ -472,76 +472,6 @@ def test_negations_keep_nan_where_it_is_in_no_order(dialect, text, expected):
     assert where(text, dialect) == expected
 
 
-ID = Compare(Column("id"), "=", 7)
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT * FROM t WHERE id = 7", ID),
-        ("SELECT * FROM t WHERE t.id = 7", ID),
-        ("SELECT * FROM t AS e WHERE e.id = 7 ORDER BY 1 LIMIT 5;", ID),
-        ("SELECT * FROM db.t WHERE db.t.id = 7", ID),
-        ("SELECT * FROM cat.db.t WHERE cat.db.t.id = 7", ID),
-        ("SELECT * FROM t e WHERE E.a.b = 7", Compare(Column("a.b"), "=", 7)),
-        ("SELECT * FROM t WHERE a.b = 7", Compare(Column("a.b"), "=", 7)),
-        ("SELECT count(*) FROM t WHERE id = 7 GROUP BY x HAVING count(*) > 1", ID),
-        ("SELECT * FROM t", YES),
-        ("(SELECT * FROM t WHERE id = 7)", ID),
-        ("WITH c AS (SELECT * FROM t WHERE id = 7) SELECT * FROM c WHERE id = 8", ID),
-        ("WITH t AS (SELECT * FROM t WHERE id = 7) SELECT * FROM t WHERE id = 8", ID),
-        ("SELECT * FROM (SELECT * FROM t WHERE id = 7) WHERE id = 8", ID),
-        (
-            "SELECT * FROM t WHERE id = 7 UNION ALL SELECT * FROM t WHERE id = 8",
-            Or((ID, Compare(Column("id"), "=", 8))),
-        ),
-        ("SELECT * FROM t WHERE id = 7 UNION ALL SELECT * FROM t", YES),
-        ("SELECT * FROM t WHERE id = 7 AND x IN (SELECT x FROM t)", YES),
-        ("SELECT * FROM read_parquet('t.parquet') WHERE id = 7", ID),
-    ],
-)
-def test_queries_over_one_table(sql, expected):
-    assert parse_query(sql) == expected
-
-
-def unknown(reason: str, *columns: str) -> Unknown:
-    return Unknown(reason, tuple(map(Column, columns)))
-
-
-OTHER, BARE = "a column of another table", "a column that may be another table's, for want of a qualifier"
-OUTER = unknown("a table on a side of a join that also returns rows without a match")
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT * FROM t JOIN u ON t.k = u.k WHERE t.id = 7 AND u.x = 1", And((ID, unknown(OTHER)))),
-        ("SELECT * FROM u, t WHERE t.id = 7 OR u.x = 1", Or((ID, unknown(OTHER)))),
-        ("SELECT * FROM u, t WHERE t.id = 7 AND t.k = u.k", And((ID, unknown("a comparison of two columns", "k")))),
-        ("SELECT * FROM u, t WHERE id = 7", unknown(BARE)),
-        ("SELECT * FROM t LEFT JOIN u ON t.k = u.k WHERE t.id = 7", ID),
-        ("SELECT * FROM u LEFT JOIN t ON t.k = u.k WHERE t.id IS NULL", OUTER),
-        ("SELECT * FROM t RIGHT JOIN u ON t.k = u.k WHERE t.id IS NULL", OUTER),
-        ("SELECT * FROM t FULL OUTER JOIN u ON t.k = u.k WHERE t.id IS NULL", OUTER),
-        ("SELECT * FROM u RIGHT JOIN t ON t.k = u.k WHERE t.id = 7", ID),
-        ("SELECT * FROM t a JOIN t b ON a.k = b.k JOIN u ON 1 = 1 WHERE a.id = 7", Or((ID, unknown(OTHER)))),
-        ("SELECT * FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.id = 7 AND t.k = u.k)", None),
-        ("SELECT * FROM t WHERE id = 7 AND k IN (SELECT k FROM u)", And((ID, unknown("a subquery", "k")))),
-        ("SELECT * FROM db.t, u WHERE t.id = 7", ID),
-        ("SELECT * FROM u AS t, db.t AS v WHERE v.id = 7 AND t.id = 8", And((ID, unknown(OTHER)))),
-        ("SELECT * FROM t PIVOT (sum(x) FOR y IN (1, 2)), u WHERE t.id = 7", None),
-        ("SELECT * FROM t AS v(a, b), u WHERE v.a = 7", None),
-        ("SELECT * FROM (t JOIN u ON 1 = 1) WHERE t.id = 7", None),
-    ],
-)
-def test_queries_over_several_tables(sql, expected):
-    found = parse_query(sql, table="db.t" if "db.t" in sql else "t")
-    if expected is None:
-        assert any(isinstance(leaf, Unknown) for leaf in leaves(found))
-    else:
-        assert found == expected
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -560,12 +490,6 @@ def test_queries_over_several_tables(sql, expected):
         (lambda: where("".join(map(chr, range(1, 256)))), "can't be split"),
         (lambda: where("x" * 3_000_000), "3,000,000 characters"),
         (lambda: where("x > date_add(current_date, 7)", "bigquery"), "can't be read as bigquery SQL"),
-        (lambda: parse_query("DELETE FROM t WHERE x = 1"), "not 'DELETE'"),
-        (lambda: parse_query("INSERT INTO t SELECT 1"), "not 'INSERT'"),
-        (lambda: parse_query("SELECT 1; SELECT 2"), "several statements"),
-        (lambda: parse_query("SELECT 1"), "reads no table"),
-        (lambda: parse_query("SELECT * FROM t, u WHERE x = 1"), "several tables. Name one of them: 't', 'u'"),
-        (lambda: parse_query("SELECT * FROM events", table="event"), "Did you mean 'events'?"),
     ],
 )
 def test_errors_speak_to_people(call, message):

@@ -59,9 +59,12 @@ def show(
 def explain(
     table: TableName,
     where: Annotated[str | None, typer.Option(help="A condition, as behind WHERE.", show_default=False)] = None,
-    sql: Annotated[str | None, typer.Option(help="A whole SELECT.", show_default=False)] = None,
+    sql: Annotated[str | None, typer.Option(help="A whole statement.", show_default=False)] = None,
     read_as: Annotated[
-        str | None, typer.Option("--as", help="The table's name in a query that reads several.", show_default=False)
+        str | None,
+        typer.Option(
+            "--as", "--name", help="The table's name in a statement that reads several.", show_default="its own"
+        ),
     ] = None,
     dialect: Dialect = None,
     timezone: Annotated[str, typer.Option(help="Time zone of the session that runs the query.")] = "UTC",

@@ -4,9 +4,10 @@ The law: a row of the table on which the statement's result depends satisfies th
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 
 from sqlglot import TokenType, exp
 
@@ -16,14 +17,16 @@ from zonal.predicates.scalars import Opaque, Session
 from zonal.sql.conditions import join, read_condition
 from zonal.sql.dialects import guess_dialect
 from zonal.sql.pushdown import OTHERS
-from zonal.sql.reads import reads_of
-from zonal.sql.relations import World, table_path
+from zonal.sql.reads import Read, reads_of
+from zonal.sql.relations import Definition, NamePath, World, table_path
 from zonal.sql.statement import Text, parse_statement, prepare, unloaded_query, with_room
-from zonal.sql.terms import Context, read_column
+from zonal.sql.terms import read_column
 from zonal.sql.unusable import is_elsewhere
 from zonal.sql.views import read_views
 
 __all__ = ["TableRead", "ask", "guess_dialect"]
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -60,24 +63,41 @@ def ask(
     wanted = tuple(dict.fromkeys(table_path(name) for name in tables))
     if not wanted or not all(all(path) for path in wanted):
         raise PredicateError("Which table? Give its names, such as 'db.events'.")
+    read = prepare_statement(sql, dialect, now, timezone)
+    if not _mentions(read.sql, [path[-1] for path in (*wanted, *map(table_path, views or ()))]):
+        followed(read, lambda: parse_statement(read))  # what can't be read is told apart from other tables
+        return []
+    seen = read_views(views or {}, read.sql, dialect)
+    session = replace(read.session, doubtful=read.session.doubtful | seen.doubtful)
+    world = world_of(session, wanted, columns, views=seen.definitions)
+    return followed(read, lambda: _asked(parse_statement(read), world), depth=seen.depth)
+
+
+def prepare_statement(sql: str, dialect: str | None, now: datetime | None, timezone: str) -> Text:
+    """Tokenize a statement; of an UNLOAD, the query whose result it writes."""
     read = prepare(sql, "statement", dialect, now, timezone)
     unloaded = unloaded_query(read)
-    if unloaded is not None:
-        return ask(unloaded, tables, dialect=dialect, now=now, timezone=timezone, views=views, columns=columns)
-    if not _mentions(sql, [path[-1] for path in (*wanted, *map(table_path, views or ()))]):
-        with_room(read.depth, lambda: parse_statement(read))  # what can't be read is told apart from other tables
-        return []
-    seen = read_views(views or {}, sql, dialect)
-    world = World(
-        replace(read.session, parameters=True, doubtful=read.session.doubtful | seen.doubtful),
-        wanted,
-        None if columns is None else tuple(dict.fromkeys(name.partition(".")[0].casefold() for name in columns)),
-        _spelling(columns or ()),
-        seen.definitions,
-    )
-    # Queries that name each other one after the other are followed as deep as they are many.
+    return read if unloaded is None else prepare_statement(unloaded, dialect, now, timezone)
+
+
+def followed(read: Text, work: Callable[[], _Found], *, depth: int = 0) -> _Found:
+    """Run with room for a statement's depth; queries that name each other in a row are followed as deep as that."""
     queries = sum(token.token_type == TokenType.SELECT for token in read.tokens)
-    return with_room(max(read.depth, queries // 2) + seen.depth, lambda: _asked(read, world))
+    return with_room(max(read.depth, queries // 2) + depth, work)
+
+
+def world_of(
+    session: Session,
+    tables: tuple[NamePath, ...] | None,
+    columns: Sequence[str] | None = None,
+    *,
+    alias: str = "",
+    views: Mapping[NamePath, Definition] | None = None,
+) -> World:
+    """Return what a statement is read against; `columns` are the table's, in order."""
+    names = None if columns is None else tuple(dict.fromkeys(name.partition(".")[0].casefold() for name in columns))
+    session = replace(session, parameters=True)
+    return World(session, tables, names, _spelling(columns or ()), views or {}, alias=alias)
 
 
 def _mentions(sql: str, names: Sequence[str]) -> bool:
@@ -93,10 +113,13 @@ def _spelling(columns: Sequence[str]) -> dict[str, str]:
     return {name.casefold(): name for name in names if counts[name.casefold()] == 1}
 
 
-def _asked(read: Text, world: World) -> list[TableRead]:
-    statement = parse_statement(read)
-    found = [] if statement is None else reads_of(statement, world)
-    return [_read(conditions, world.session, len(found)) for conditions in found]
+def _asked(statement: exp.Expr | None, world: World) -> list[TableRead]:
+    return [] if statement is None else table_reads(reads_of(statement, world).reads, world.session)
+
+
+def table_reads(reads: Sequence[Read], session: Session) -> list[TableRead]:
+    """Return what each read asks of the table."""
+    return [_read(one.conditions, session, len(reads)) for one in reads]
 
 
 def _read(conditions: Sequence[exp.Expr], session: Session, reads: int) -> TableRead:
@@ -104,10 +127,10 @@ def _read(conditions: Sequence[exp.Expr], session: Session, reads: int) -> Table
     parts: dict[Predicate, None] = {}
     joins: dict[str, None] = {}
     for condition in conditions:
-        joins |= dict.fromkeys(_join_keys(condition, session))
+        joins |= dict.fromkeys(_join_keys(condition))
         if _is_join(condition):
             continue
-        found = read_condition(condition, False, Context(session))
+        found = read_condition(condition, False, session)
         for part in found.parts if isinstance(found, And) else (found,):
             if not isinstance(part, Unknown) or part.columns or is_elsewhere(condition):
                 parts[part] = None
@@ -119,7 +142,7 @@ def _is_join(node: exp.Expr) -> bool:
     return is_equal and any(is_elsewhere(side, OTHERS) for side in (node.this, node.expression))
 
 
-def _join_keys(node: exp.Expr, session: Session) -> Iterator[str]:
+def _join_keys(node: exp.Expr) -> Iterator[str]:
     """Yield the columns that a condition compares with those of other tables, or with a query's result."""
     keys: list[exp.Expr] = []
     if _is_join(node):
@@ -129,6 +152,6 @@ def _join_keys(node: exp.Expr, session: Session) -> Iterator[str]:
     for key in keys:
         if isinstance(key, exp.Column | exp.Dot):
             try:
-                yield read_column(key, Context(session)).name
+                yield read_column(key).name
             except Opaque:
                 continue

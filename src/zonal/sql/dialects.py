@@ -11,7 +11,6 @@ from zonal.predicates.expressions import Unknown, leaves
 from zonal.predicates.scalars import Session
 from zonal.sql.conditions import read_condition
 from zonal.sql.statement import parse_statement, prepare, with_room
-from zonal.sql.terms import Context
 
 _CANDIDATES = ("spark", "databricks", "trino", "snowflake", "bigquery", "duckdb", "postgres", "redshift", "athena")
 _OTHERS = ("mysql", "tsql", "clickhouse", "oracle", "hive")
@@ -97,7 +96,7 @@ def _balance(node: exp.Expr | None, session: Session) -> int:
 
 def _conditions(node: exp.Expr | None, session: Session) -> Iterator[object]:
     for clause in node.find_all(exp.Where, exp.Having, exp.Qualify) if node is not None else ():
-        yield from leaves(read_condition(clause.this, False, Context(session)))
+        yield from leaves(read_condition(clause.this, False, session))
 
 
 def _is_known(leaf: object) -> bool:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from zonal.errors import PredicateError
 from zonal.predicates.scalars import Opaque
 from zonal.sql.outputs import Names, column_at
-from zonal.sql.relations import Joined, Relation, Tree
+from zonal.sql.relations import Joined, NamePath, Relation, Scope, Tree
 from zonal.sql.terms import is_word, path_of
 from zonal.sql.unusable import elsewhere, is_elsewhere
 
@@ -122,16 +122,37 @@ class About:
         return None if is_constant else frozenset[int]().union(*(_owners(node, self.names) for node in columns))
 
 
+def strangers(conditions: Sequence[exp.Expr], names: Names, scope: Scope) -> Iterator[str]:
+    """Yield names in conditions of a FROM clause that can be no column of its relations, nor of those around it."""
+    waiting = [] if scope.is_correlated or not names.is_complete() else list(conditions)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Column | exp.Dot):
+            path = column_path(node)
+            owners, length = names.owners(path) if path else (frozenset[int](), 0)
+            if length and len(owners) == 1 and path[length] not in (names.columns(min(owners)) or ()):
+                yield path_of(node)[length].name
+            elif path and not length and path[0] not in (*names.hidden, *names.shared) and not names.has(path[0]):
+                yield path_of(node)[0].name
+        elif not isinstance(node, exp.Query | exp.Lambda):
+            waiting.extend(child for child in node.iter_expressions() if not is_word(child, node))
+
+
+def column_path(node: exp.Expr) -> NamePath:
+    """Return a column's path, case-folded; () if it is no plain column."""
+    try:
+        return tuple(part.name.casefold() for part in path_of(node))
+    except Opaque:
+        return ()
+
+
 def _is_column_or_query(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column | exp.Dot | exp.Query)
 
 
 def _owners(node: exp.Expr, names: Names) -> frozenset[int]:
-    try:
-        parts = path_of(node)
-    except Opaque:
-        return frozenset()
-    return names.owners(tuple(part.name.casefold() for part in parts))[0]
+    path = column_path(node)
+    return names.owners(path)[0] if path else frozenset()
 
 
 def pushed(tree: Tree, conditions: Sequence[exp.Expr], names: Names) -> Iterator[tuple[Relation, int, list[exp.Expr]]]:

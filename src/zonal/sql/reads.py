@@ -12,20 +12,21 @@ from zonal.errors import PredicateError
 from zonal.predicates.scalars import Opaque
 from zonal.sql.outputs import Inside, Names, aliases_of, column_at, inner_queries, outputs_of, placed, unaliased
 from zonal.sql.pass_through import grouped_gate, is_renamed, result_gate
-from zonal.sql.pushdown import HIDDEN, OTHERS, About, Effort, as_own, pushed, substituted
+from zonal.sql.pushdown import HIDDEN, OTHERS, About, Effort, as_own, column_path, pushed, strangers, substituted
 from zonal.sql.relations import (
     Definition,
     Joined,
     JoinKind,
-    NamePath,
     Relation,
     Scope,
     Tree,
     World,
     conjuncts,
+    ons_of,
     qualifiers_of,
     read_from,
     read_item,
+    relations_of,
     with_clauses,
 )
 from zonal.sql.terms import path_of
@@ -45,15 +46,33 @@ class _Task:
     conditions: tuple[exp.Expr, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class Read:
+    """A read of the table, and the conditions on its rows: columns by bare names, all others elsewhere."""
+
+    relation: Relation
+    conditions: Sequence[exp.Expr]
+
+
 @dataclass(eq=False)
 class _Walk:
     world: World
     effort: Effort = field(default_factory=Effort)
-    reads: list[list[exp.Expr]] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+    strangers: dict[str, None] = field(default_factory=dict)
 
 
-def reads_of(statement: exp.Expr, world: World) -> list[list[exp.Expr]]:
-    """Return the conditions of each read of the world's table, in columns by bare names; others are elsewhere.
+@dataclass(frozen=True, eq=False)
+class Reads:
+    """The reads of a table, in the order of the text."""
+
+    reads: Sequence[Read]
+    strangers: Sequence[str]
+    """Names in conditions that are no relation's columns."""
+
+
+def reads_of(statement: exp.Expr, world: World) -> Reads:
+    """Find each read of the world's table.
 
     A query of a WITH clause or a view counts as often as it is named, as engines that merge it into the query do.
     """
@@ -68,7 +87,7 @@ def reads_of(statement: exp.Expr, world: World) -> list[list[exp.Expr]]:
                 "time that they are named."
             )
         waiting.extend(reversed(list(_visit(waiting.pop(), walk))))
-    return walk.reads
+    return Reads(walk.reads, tuple(walk.strangers))
 
 
 def _visit(task: _Task, walk: _Walk) -> Iterator[_Task]:
@@ -244,11 +263,13 @@ def _joined(
     if tree is not None:
         correlated = [item for query in queries for item in _correlated(query)]
         about = About(names)
+        walk.strangers |= dict.fromkeys(strangers([*held, *ons_of(tree)], names, scope))
         for relation, number, conditions in pushed(tree, [] if marked else held, names):
             if relation.is_wanted or relation.definition is not None:
                 concerned = [condition for condition in conditions if about.concerns(condition, number)]
                 yield from _related(relation, number, concerned, correlated, names, inner, walk)
-    yield from (_Task(query, inner, listed.get(id(query), ())) for query in queries)
+    correlating = replace(inner, is_correlated=True)
+    yield from (_Task(query, correlating, listed.get(id(query), ())) for query in queries)
 
 
 def _listed(nodes: Sequence[exp.Expr]) -> dict[int, tuple[exp.Expr, ...]]:
@@ -267,16 +288,9 @@ def _listed(nodes: Sequence[exp.Expr]) -> dict[int, tuple[exp.Expr, ...]]:
 
 def _loose_parts(tree: Tree | None) -> list[exp.Expr]:
     """Return the expressions of a FROM clause outside of its queries."""
-    found: list[exp.Expr] = []
-    waiting = [] if tree is None else [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Joined):
-            found += node.on
-            waiting += [node.right, node.left]
-        else:
-            found += node.nodes
-    return found
+    if tree is None:
+        return []
+    return [*ons_of(tree), *(node for relation in relations_of(tree) for node in relation.nodes)]
 
 
 def _correlated(query: exp.Expr) -> Iterator[exp.Expr]:
@@ -303,14 +317,13 @@ def _related(
     lowered = [substituted(condition, change, walk.effort) for condition in conditions]
     lowered += _keys(number, correlated, names)
     if relation.is_wanted:
-        walk.reads.append(
-            lowered if relation.is_plain else [elsewhere("rows that are sampled, pivoted or renamed before")]
-        )
+        unseen = [elsewhere("rows that are sampled, pivoted or renamed before")]
+        walk.reads.append(Read(relation, lowered if relation.is_plain else unseen))
         return
     assert definition is not None  # noqa: S101 - one of both
     if isinstance(definition.query, exp.DML):  # which is read where it stands
         return
-    seen = Scope(definition.scope.clauses, scope.outer | definition.scope.outer)
+    seen = replace(definition.scope, outer=scope.outer | definition.scope.outer)
     if not relation.is_plain:
         lowered = []
     elif definition.columns:
@@ -326,7 +339,7 @@ def _keys(number: int, correlated: list[exp.Expr], names: Names) -> Iterator[exp
             yield _joined_key(column_at([name]))
     for condition in correlated:
         for side in (condition.this, condition.expression):
-            path = _qualified(side)
+            path = column_path(side)
             owners, length = names.owners(path) if path else (frozenset[int](), 0)
             if length and number in owners:
                 yield _joined_key(column_at(path[length:]))
@@ -335,13 +348,6 @@ def _keys(number: int, correlated: list[exp.Expr], names: Names) -> Iterator[exp
 def _joined_key(node: exp.Expr) -> exp.Expr:
     """Return a condition that tells of a join and refuses no row: not even one of nulls."""
     return exp.NullSafeEQ(this=node, expression=elsewhere(OTHERS))
-
-
-def _qualified(node: exp.Expr) -> NamePath:
-    try:
-        return tuple(part.name.casefold() for part in path_of(node))
-    except Opaque:
-        return ()
 
 
 def _changed(node: exp.Expr, scope: Scope, walk: _Walk) -> Iterator[_Task]:

@@ -8,10 +8,13 @@ from sqlglot import exp
 
 from zonal.errors import PredicateError
 from zonal.predicates.scalars import Session
+from zonal.sql.unusable import describe
 
 NamePath: TypeAlias = tuple[str, ...]
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "unclear"]
 
+CALL = "()"
+"""Ends the name of a function that stands in the place of a table."""
 _MOST_CLAUSES = 1_000
 _PLAIN_TABLE = frozenset({"this", "db", "catalog", "alias", "version", "when", "hints", "only", "joins", "laterals"})
 _PLAIN_JOIN = frozenset({"this", "on", "side", "kind", "using", "method", "hint", "global_"})
@@ -25,6 +28,8 @@ class Scope:
     """Queries of the WITH clauses, by case-folded name."""
     outer: frozenset[NamePath] = frozenset()
     """Qualifiers of the relations around it."""
+    is_correlated: bool = False
+    """Whether names without a qualifier may be columns of those relations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +57,8 @@ class Relation:
     """Whether conditions see its rows and columns as they are: not sampled, pivoted or renamed."""
     nodes: tuple[exp.Expr, ...] = ()
     """Expressions of its own, such as an array that it unnests."""
+    written: NamePath = ()
+    """A table's name as it stands in the text; () if it isn't the table that is asked about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +96,8 @@ class World:
     """What a statement is read against: the table, the views, and how values are read."""
 
     session: Session
-    tables: tuple[NamePath, ...]
+    tables: tuple[NamePath, ...] | None
+    """The table's names, case-folded; None if every table is asked about."""
     columns: NamePath | None = None
     """Case-folded, in the table's order; None if they aren't known."""
     spelling: Mapping[str, str] = field(default_factory=dict)
@@ -97,6 +105,13 @@ class World:
     views: Mapping[NamePath, Definition] = field(default_factory=dict)
     outputs: "dict[int, tuple[Definition, Outputs]]" = field(default_factory=dict)
     """Answers of `outputs_of` by the number of the query's node, kept with it."""
+    alias: str = ""
+    """The alias, case-folded, that the table must have to be meant, if any."""
+
+    def wants(self, path: NamePath, alias: str) -> bool:
+        """Tell whether a name in a FROM clause is the table's; the path and the alias are case-folded."""
+        is_meant = self.tables is None or any(is_same(path, wanted) for wanted in self.tables)
+        return is_meant and self.alias in ("", alias)
 
 
 def relations_of(tree: Tree) -> list[Relation]:
@@ -109,6 +124,18 @@ def relations_of(tree: Tree) -> list[Relation]:
             waiting += [node.right, node.left]
         else:
             found.append(node)
+    return found
+
+
+def ons_of(tree: Tree) -> list[exp.Expr]:
+    """Return the ON conditions of all joins of a tree."""
+    found: list[exp.Expr] = []
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Joined):
+            found += node.on
+            waiting += [node.right, node.left]
     return found
 
 
@@ -220,7 +247,8 @@ def _relation(node: exp.Expr, world: World, scope: Scope) -> Relation:
     query = node.this
     if isinstance(node, exp.Lateral) and isinstance(query, exp.Subquery):
         is_plain = _is_plain(node, {"this", "alias", "view", "cross_apply"}) and _is_plain(query, {"this", "alias"})
-        return Relation(own, definition=Definition(query.this, scope, names), is_plain=is_plain)
+        lateral = Definition(query.this, replace(scope, is_correlated=True), names)
+        return Relation(own, definition=lateral, is_plain=is_plain)
     if isinstance(node, exp.Subquery):
         is_plain = _is_plain(node, {"this", "alias", "joins", "laterals", "with_"})
         if isinstance(query, exp.Table | exp.Subquery):  # joins in brackets under one name
@@ -233,21 +261,32 @@ def _relation(node: exp.Expr, world: World, scope: Scope) -> Relation:
 
 
 def _table(node: exp.Table, own: frozenset[NamePath], names: NamePath, world: World, scope: Scope) -> Relation:
+    written = written_path(node)
+    path = tuple(part.casefold() for part in written)
     if not isinstance(node.this, exp.Identifier | exp.Dot):
+        if world.wants(path, node.alias.casefold()):
+            is_plain = _is_plain(node, _PLAIN_TABLE) and not names
+            return Relation(own, is_wanted=True, is_plain=is_plain, nodes=(node.this,), written=written)
         return Relation(own, names=names or None, nodes=(node.this,))
-    path = tuple(part.name.casefold() for part in node.parts)
     own = own or frozenset(path[start:] for start in range(len(path)))
     is_plain = _is_plain(node, _PLAIN_TABLE)
     clause = scope.clauses.get(path[0]) if len(path) == 1 else None
     if clause is not None:
         clause = replace(clause, columns=names or clause.columns)
         return Relation(own, definition=clause, is_plain=is_plain and not clause.is_recursive)
-    if any(is_same(path, wanted) for wanted in world.tables):
-        return Relation(own, is_wanted=True, is_plain=is_plain and not names)
+    if world.wants(path, node.alias.casefold()):
+        return Relation(own, is_wanted=True, is_plain=is_plain and not names, written=written)
     view = next((view for name, view in world.views.items() if is_same(path, name)), None)
     if view is not None:
         return Relation(own, definition=replace(view, columns=names or view.columns), is_plain=is_plain)
     return Relation(own, names=names or None)
+
+
+def written_path(node: exp.Table) -> NamePath:
+    """Return a table's name as it stands in the text; of a function, one with brackets, which no table has."""
+    if not isinstance(node.this, exp.Identifier | exp.Dot):
+        return (describe(node.this).removeprefix("the function ") + CALL,)
+    return tuple(part.name for part in node.parts)
 
 
 def _names(alias: exp.Expr | None) -> NamePath:

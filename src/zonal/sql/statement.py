@@ -87,17 +87,14 @@ def prepare(sql: str, kind: str, dialect: str | None, now: datetime | None, zone
     session = Session(known_dialect(dialect), _moment(now), zone_of(zone), _doubtful(sql, tokens, reader))
     if kind == "condition" and tokens[0].token_type == TokenType.WHERE:
         tokens = tokens[1:]
-    starts = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
-    if kind == "query" and tokens[0].token_type not in starts:
-        raise PredicateError(f"Only SELECT statements have a WHERE clause to read, not {quoted(tokens[0].text)}.")
     return Text(sql, kind, reader, tokens, session, _depth(tokens))
 
 
-def parse(read: Text) -> exp.Expr:
-    """Parse one query or condition."""
+def parse_condition(read: Text) -> exp.Expr:
+    """Parse one condition."""
     node = _parsed(read)
-    if node is None or isinstance(node, exp.Command) or (read.kind == "query" and not isinstance(node, exp.Query)):
-        raise PredicateError(f"There is no {read.kind} to read in {quoted(read.sql)}.")
+    if node is None or isinstance(node, exp.Command):
+        raise PredicateError(f"There is no condition to read in {quoted(read.sql)}.")
     return node
 
 

@@ -1,15 +1,11 @@
 """Columns in SQL, and functions of them that may be turned into ranges."""
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from zonal.predicates.expressions import Call, Column, Term
 from zonal.predicates.scalars import INTEGERS, SPARK, TEXTS, TRINO, TSQL, Opaque, Session
 from zonal.sql.literals import fraction_digits, plain, trunc_unit, type_name, type_sizes
 from zonal.sql.unusable import describe
-
-_LONGEST_QUALIFIER = 8
 
 _NARROW_FLOATS = SPARK | TRINO | {"duckdb", "doris", "starrocks", "clickhouse"}
 """Dialects whose FLOAT or REAL has 32 bits."""
@@ -19,45 +15,28 @@ _UNITS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class TableScope:
-    """The table that a condition is about, among the other tables of its FROM clause; qualifiers are case-folded."""
-
-    own: frozenset[tuple[str, ...]] = frozenset()
-    others: frozenset[tuple[str, ...]] = frozenset()
-    is_alone: bool = True
-    aliases: frozenset[str] = frozenset()
-    """Names of the SELECT list that hide columns, in dialects where they do."""
-
-
-@dataclass(frozen=True)
-class Context:
-    session: Session
-    source: TableScope = TableScope()
-
-
 def unwrapped_value(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
-def read_term(node: exp.Expr, ctx: Context) -> Term:
+def read_term(node: exp.Expr, session: Session) -> Term:
     node = unwrapped_value(node)
     if isinstance(node, exp.Column | exp.Dot):
-        return read_column(node, ctx)
+        return read_column(node)
     if isinstance(node, exp.Cast | exp.Convert):
-        return _cast(node, ctx)
+        return _cast(node, session)
     if isinstance(node, exp.DateTrunc | exp.TimestampTrunc | exp.DatetimeTrunc):
-        return Call("date_trunc", _argument(node.this, node, ctx), trunc_unit(node, ctx.session))
+        return Call("date_trunc", _argument(node.this, node), trunc_unit(node, session))
     if isinstance(node, exp.Floor | exp.Ceil):
         plain(node, "this")
-        return Call("floor" if isinstance(node, exp.Floor) else "ceil", _argument(node.this, node, ctx))
-    if isinstance(node, exp.Date | exp.TsOrDsToDate) and ctx.session.dialect != "oracle":
+        return Call("floor" if isinstance(node, exp.Floor) else "ceil", _argument(node.this, node))
+    if isinstance(node, exp.Date | exp.TsOrDsToDate) and session.dialect != "oracle":
         plain(node, "this", "safe")
-        return Call("date", _argument(node.this, node, ctx))
+        return Call("date", _argument(node.this, node))
     if (moment := _year_of(node)) is not None:
-        return Call("year", _argument(moment, node, ctx))
+        return Call("year", _argument(moment, node))
     raise Opaque(describe(node))
 
 
@@ -77,21 +56,21 @@ def _year_of(node: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def _argument(node: exp.Expr | None, outer: exp.Expr, ctx: Context) -> Column:
+def _argument(node: exp.Expr | None, outer: exp.Expr) -> Column:
     node = None if node is None else unwrapped_value(node)
     if not isinstance(node, exp.Column | exp.Dot):
         raise Opaque(f"{describe(outer)} of another expression")
-    return read_column(node, ctx)
+    return read_column(node)
 
 
-def _cast(node: exp.Expr, ctx: Context) -> Call:
+def _cast(node: exp.Expr, session: Session) -> Call:
     is_convert = isinstance(node, exp.Convert)
     plain(node, *("this", "expression") if is_convert else ("this", "to", "safe", "requires_string"))
     kind, inner = (node.this, node.expression) if is_convert else (node.args["to"], node.this)
     if not isinstance(kind, exp.DataType):
         raise Opaque("a cast to a type of its own")
-    column = _argument(inner, node, ctx)
-    target = _target(kind, ctx.session)
+    column = _argument(inner, node)
+    target = _target(kind, session)
     return Call("date", column) if target == "date" else Call("cast", column, target)
 
 
@@ -117,24 +96,10 @@ def _target(kind: exp.DataType, session: Session) -> str:
     raise Opaque(f"a cast to {name.lower()}")
 
 
-def read_column(node: exp.Expr, ctx: Context) -> Column:
-    """Return a column by its path, without the qualifier of its table."""
+def read_column(node: exp.Expr) -> Column:
+    """Return a column by its path."""
     parts = path_of(node)
-    names = tuple(part.name for part in parts)
-    folded = tuple(name.casefold() for name in names)
-    source = ctx.source
-    first = 0
-    for end in range(min(len(names) - 1, _LONGEST_QUALIFIER), 0, -1):
-        if folded[:end] in source.own:
-            first = end
-            break
-        if folded[:end] in source.others:
-            raise Opaque("a column of another table")
-    if not first and not source.is_alone:
-        raise Opaque("a column that may be another table's, for want of a qualifier")
-    if not first and folded[0] in source.aliases:
-        raise Opaque("a name of the SELECT list")
-    return Column(".".join(names[first:]), any(part.args.get("quoted") for part in parts[first:]))
+    return Column(".".join(part.name for part in parts), any(part.args.get("quoted") for part in parts))
 
 
 def path_of(node: exp.Expr) -> list[exp.Identifier]:
@@ -153,7 +118,7 @@ def path_of(node: exp.Expr) -> list[exp.Identifier]:
     return found
 
 
-def read_columns(node: exp.Expr, ctx: Context) -> tuple[Column, ...]:
+def read_columns(node: exp.Expr) -> tuple[Column, ...]:
     """Return the columns of the table that an expression names, outside of its subqueries."""
     found: dict[Column, None] = {}
     waiting: list[exp.Expr] = [node]
@@ -161,7 +126,7 @@ def read_columns(node: exp.Expr, ctx: Context) -> tuple[Column, ...]:
         here = waiting.pop()
         if isinstance(here, exp.Column | exp.Dot):
             try:
-                found[read_column(here, ctx)] = None
+                found[read_column(here)] = None
                 continue
             except Opaque:
                 if isinstance(here, exp.Column):

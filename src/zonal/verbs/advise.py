@@ -1,6 +1,5 @@
 """`advise`: what to order a table by, learned from the queries that it is asked, before anything is rewritten."""
 
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from zonal.advising.queries import BoundQueries, Fit, bind_queries, chosen_queri
 from zonal.errors import TableError, ZonalError, option
 from zonal.layouts.layout import DEFAULT_FILE_BYTES
 from zonal.picture.picture import Picture
-from zonal.snapshot import Snapshot
+from zonal.snapshot import Snapshot, table_names
 from zonal.tables.protocol import Table, is_readable
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.trials.parameters import has_parameters
@@ -147,13 +146,6 @@ def request_of(
     terms = terms_of(workload, prices or Prices(), per_day, hide=hide_literals)
     target = _target(snapshot, target_file_size)
     return AdviceRequest(table, snapshot, terms, workload, timezone, target, sample_rows, seed, tell)
-
-
-def table_names(snapshot: Snapshot) -> list[str]:
-    """Return the names by which logs probably know a table: its name in the catalog, or that of its folder."""
-    bare = snapshot.name.partition("@")[0].rstrip("/")
-    last = re.split(r"[/\\]", bare)[-1]
-    return list(dict.fromkeys(name for name in (last, last.removesuffix(".parquet")) if name))
 
 
 def silent(step: str, done: int, total: int) -> None:

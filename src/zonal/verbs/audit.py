@@ -18,11 +18,11 @@ from zonal.errors import TableError, ZonalError, option, quoted
 from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture.picture import Picture
-from zonal.snapshot import Snapshot
+from zonal.snapshot import Snapshot, table_names
 from zonal.tables.protocol import Table, Versioned, is_versioned
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.trials.today import current
-from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent, table_names
+from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent
 from zonal.verbs.drawing import compared, is_wanted
 from zonal.verbs.recording import Database, audit_record, check_database, opened
 from zonal.verbs.replaying import SAMPLE_QUERIES, AuditedVersion, Auditing

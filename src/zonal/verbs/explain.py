@@ -18,8 +18,9 @@ from zonal.predicates.bind import bind
 from zonal.predicates.bound import All, Anything, Bound, Ranges, leaves_of
 from zonal.skipping.files import FileIndex, points_of
 from zonal.skipping.index import Index, columns_of
-from zonal.snapshot import UNKNOWN, Bounds, Snapshot
-from zonal.sql.where import parse_query, parse_where
+from zonal.snapshot import UNKNOWN, Bounds, Snapshot, table_names
+from zonal.sql.query import parse_query
+from zonal.sql.where import parse_where
 from zonal.tables.parquet.folder import ParquetTable, Progress
 from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
@@ -95,13 +96,15 @@ def explain(
     picture: bool | None = None,
     progress: Progress | None = None,
 ) -> Explanation:
-    """Tell what a condition or a whole query reads: partitions, files, row groups and pages, and what skipped the rest.
+    """Tell what a condition or a whole statement reads: partitions, files, row groups, pages, and what skipped the rest.
+
+    A statement is read as `audit` and `advise` read it.
 
     Arguments:
         table: a path or a name, as for `open_table`, or an open table.
         where: a condition, as behind WHERE …
-        sql: … or a whole SELECT; one of both is to be given.
-        read_as: the table's name in a query that reads several.
+        sql: … or a whole statement; one of both is to be given.
+        read_as: the table's name or alias in a statement that reads several; by default its own.
         dialect: of the SQL, such as `spark` or `trino`.
         now: what `current_timestamp` means, with a time zone; the time of the call.
         timezone: of the session: what times without a zone mean.
@@ -118,11 +121,14 @@ def explain(
     if (where is None) == (sql is None):
         raise PredicateError(f"Give either a condition ({option('where')}) or a query ({option('sql')}).")
     source = table_of(table)
-    if where is not None:
-        predicate = parse_where(where, dialect=dialect, now=now, timezone=timezone)
+    if sql is not None:
+        query = parse_query(sql, dialect=dialect, now=now, timezone=timezone)
+        snapshot = read_snapshot(source, progress)
+        names = table_names(snapshot)
+        predicate = query.predicate(table=read_as, own=names, columns=snapshot.schema.names)
     else:
-        predicate = parse_query(str(sql), dialect=dialect, now=now, timezone=timezone, table=read_as)
-    snapshot = read_snapshot(source, progress)
+        predicate = parse_where(str(where), dialect=dialect, now=now, timezone=timezone)
+        snapshot = read_snapshot(source, progress)
     bound = bind(predicate, snapshot.schema, dialect=dialect, timezone=timezone)
     found = _Explained(source, snapshot, bound, where or str(sql)).result(footers, bloom, progress)
     wanted = is_wanted(picture, snapshot)

@@ -17,7 +17,7 @@ from zonal.predicates.expressions import Column, Compare, In, leaves
 from zonal.sql.ask import TableRead, ask, guess_dialect
 from zonal.sql.statement import known_dialect
 from zonal.sql.views import check_views
-from zonal.sql.where import tables_in
+from zonal.sql.query import tables_in
 from zonal.workload.entries import entries_of
 from zonal.workload.log_files import LogFile, find_logs
 from zonal.workload.query import LogError, Summary, Workload, is_usable, signature
