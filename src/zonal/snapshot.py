@@ -199,6 +199,8 @@ class Snapshot:
     """Why zonal must not rewrite this table; reading works all the same."""
     problems: tuple[str, ...] = ()
     """Files that couldn't be read, each with its reason; they have no bounds, so nothing skips them."""
+    source: object | None = field(default=None, repr=False)
+    """What the table read it from, in the format's own terms: only its `scan`, `writing` and `commit` look into it."""
 
 
 def table_names(snapshot: Snapshot) -> list[str]:

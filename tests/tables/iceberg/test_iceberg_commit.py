@@ -39,7 +39,7 @@ from zonal.errors import CommitUnknownError, ConflictError, TableError
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import ColumnMetrics, Written
 from zonal.tables.iceberg.avro import records
-from zonal.tables.iceberg.entries import read_contents
+from zonal.tables.iceberg.manifests import read_contents
 from zonal.tables.iceberg.metrics import data_file, kept_metrics, truncated_bytes, truncated_text
 from zonal.tables.iceberg.table import IcebergTable
 

@@ -41,7 +41,8 @@ from pyiceberg.types import (
 from zonal.snapshot import UNKNOWN
 from zonal.tables.iceberg.bounds import IcebergLeaf, bound_type, partition_bounds
 from zonal.tables.iceberg.buckets import buckets
-from zonal.tables.iceberg.manifests import LiveFiles
+from zonal.tables.iceberg.deletes import DeleteIndex
+from zonal.tables.iceberg.live_files import LiveFiles
 
 ENDS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
 UNITS = {"D": 1, "us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -75,11 +76,11 @@ def bounds_of(kind, transform, value):
     """What a partition value says of a column: the lowest and the highest value, as numbers where they are such."""
     leaf = IcebergLeaf("c", 1, kind, bound_type(kind))
     spec = type("Spec", (), {"fields": [PartitionField(1, 1000, transform, "part")]})
-    key = (0, {1000: value})
+    key = (0, (1000, value))
+    one, zero = np.ones(1, np.int64), np.zeros(1, np.int64)
     live = LiveFiles(
-        pa.array(["f"]), {}, np.ones(1, np.int64), np.ones(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64),
-        (key,), np.zeros(1, np.int64), np.zeros(1, np.int64), (), encrypted=False,
-    )  # fmt: skip
+        pa.array(["f"]), {}, one, one, one, zero, zero, zero, (key,), DeleteIndex([], set()), (), encrypted=False
+    )
     found = partition_bounds(live, {0: spec}, {1: leaf}).get("c")
     if found is None:
         return None, None, UNKNOWN, buckets(live, {0: spec}, {1: leaf})

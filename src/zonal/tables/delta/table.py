@@ -1,7 +1,7 @@
 """Open Delta tables: read versions as snapshots, plan scans and writes, and commit rewrites."""
 
 from collections.abc import Mapping, Sequence
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -63,8 +63,8 @@ class DeltaTable:
     ) -> None:
         self._storage = Storage(location, storage_options or {})
         self._version = version
-        self._states: WeakKeyDictionary[Snapshot, State] = WeakKeyDictionary()
-        """The log's state at each snapshot, for as long as the snapshot is referenced."""
+        self._states: WeakValueDictionary[int, State] = WeakValueDictionary()
+        """States by version, as long as somebody holds a snapshot that was read from one."""
         self.name = self._storage.root
 
     def newest(self) -> "DeltaTable":
@@ -98,6 +98,7 @@ class DeltaTable:
         What the log doesn't say is UNKNOWN or null; a log that can't be read completely raises a `TableError`.
         """
         state = self._replay(self._version, after=self._held(self._version))
+        self._states[state.version] = state
         _refuse_unreadable(state.protocol, self.name)
         mapping = state.metadata.configuration.get("delta.columnMapping.mode", "none")
         schema, leaves = read_schema(state.metadata.schema, mapping=mapping)
@@ -105,7 +106,7 @@ class DeltaTable:
         files, providers = files_of(state.adds, leaves, state.metadata.partitioning, indexed(state.metadata))
         refuse_impossible(files, self.name)
         marked = {"clusteringProvider": str(providers)} if providers else {}
-        snapshot = Snapshot(
+        return Snapshot(
             name=self.name,
             format="delta",
             location=self._storage.root,
@@ -125,9 +126,8 @@ class DeltaTable:
             commits=state.commits,
             blockers=_blockers(state.protocol, state.metadata),
             problems=(*problems, *state.problems, *unused(state.metadata, layout.columns if layout else ())),
+            source=state,
         )
-        self._states[snapshot] = state
-        return snapshot
 
     def scan(self, snapshot: Snapshot, files: Int64Array, *, columns: Sequence[str] | None = None) -> Scan:
         """Return what workers need to read the rows of these files; see `Rewritable`."""
@@ -221,9 +221,10 @@ class DeltaTable:
         return LogFolder.of(*self._storage.locate(f"{self._storage.root}/_delta_log"))
 
     def _state(self, snapshot: Snapshot) -> State:
-        if (state := self._states.get(snapshot)) is None:
-            state = self._states[snapshot] = self._replay(snapshot.version)
-        return state
+        """Return what the log said when a snapshot of this table was read."""
+        if isinstance(snapshot.source, State) and snapshot.location == self._storage.root:
+            return snapshot.source
+        return self._replay(snapshot.version)
 
     def _chosen(self, snapshot: Snapshot, files: Int64Array) -> tuple[State, list[LiveFile]]:
         """Return some of a snapshot's files, by path: a checkpoint written since may have another order."""

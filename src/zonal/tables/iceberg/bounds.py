@@ -40,7 +40,7 @@ from pyiceberg.types import (
 )
 
 from zonal.snapshot import UNKNOWN, Bounds, LazyBounds
-from zonal.tables.iceberg.manifests import LiveFiles
+from zonal.tables.iceberg.live_files import LiveFiles
 from zonal.values.arrays import Int64Array
 
 EXACT = Context(prec=100, traps=[Inexact, InvalidOperation])
@@ -240,7 +240,7 @@ def _used(spec: PartitionSpec) -> Iterator[PartitionField]:
 
 
 def _of_partitions(live: LiveFiles, specs: Mapping[int, PartitionSpec], leaf: IcebergLeaf) -> Bounds:
-    known = [_all_known(leaf, specs.get(spec_id), values) for spec_id, values in live.keys]
+    known = [_all_known(leaf, specs.get(spec_id), values) for spec_id, values in live.partitions]
     none = np.empty(len(known), np.int64)
     bounds = _bounds(leaf, [one.lower for one in known], [one.upper for one in known], none, none)
     numbers = {None: UNKNOWN, False: 0, True: 1}

@@ -28,7 +28,7 @@ from pyiceberg.types import (
 
 from zonal.snapshot import UNKNOWN, Buckets
 from zonal.tables.iceberg.bounds import EXACT, MICROS, NANOS, IcebergLeaf
-from zonal.tables.iceberg.manifests import LiveFiles
+from zonal.tables.iceberg.live_files import LiveFiles
 
 
 def buckets(
@@ -54,7 +54,7 @@ def _buckets(live: LiveFiles, specs: Mapping[int, PartitionSpec], leaf: IcebergL
         for field in spec.fields
         if field.source_id == leaf.field_id and field.transform == transform
     }
-    values = [values.get(field_ids.get(spec_id, UNKNOWN)) for spec_id, values in live.keys]
+    values = [values.get(field_ids.get(spec_id, UNKNOWN)) for spec_id, values in live.partitions]
     known = [value if isinstance(value, int) and 0 <= value < count else UNKNOWN for value in values]
     of_value = transform.transform(leaf.type)
     return Buckets(leaf.name, partial(_bucket_of, leaf.type, of_value), np.array(known, np.int64)[live.partition])

@@ -37,19 +37,23 @@ from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Rewrite
 from zonal.tables.iceberg.conflicts import Replacement, partitions_of, replaced
-from zonal.tables.iceberg.entries import (
+from zonal.tables.iceberg.errors import what_of
+from zonal.tables.iceberg.field_ids import (
     ADDED_FILES,
+    DATA,
+    DATA_FILE,
     DELETES,
     EXISTING_FILES,
     FILE_SEQUENCE,
     FIRST_ROW_ID,
-    Contents,
+    MANIFEST_PATH,
+    PARTITION,
+    SEQUENCE_NUMBER,
+    SNAPSHOT_ID,
+    SPEC_ID,
+    STATUS,
     Fields,
-    ManifestEntry,
-    counted,
-    read_contents,
 )
-from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.manifest_writers import (
     ADDED,
     DELETED,
@@ -58,16 +62,7 @@ from zonal.tables.iceberg.manifest_writers import (
     write_manifest,
     write_manifest_list,
 )
-from zonal.tables.iceberg.manifests import (
-    DATA,
-    DATA_FILE,
-    MANIFEST_PATH,
-    PARTITION,
-    SEQUENCE_NUMBER,
-    SNAPSHOT_ID,
-    SPEC_ID,
-    STATUS,
-)
+from zonal.tables.iceberg.manifests import Contents, KnownEntries, ManifestEntry, counted, read_contents
 from zonal.tables.iceberg.metrics import data_file, kept_metrics
 from zonal.tables.iceberg.summary import RUN, summary_of
 from zonal.tables.protocol import LAYOUT_PROPERTY, Sending, unheard
@@ -97,7 +92,7 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema, sending:
     if not len(rewrite.removed):
         raise TableError(f"The rewrite of {quoted(target.name)} replaces no files.")
     snapshot_id = uuid.uuid4().int >> 65 or 1
-    known: dict[str, Sequence[ManifestEntry]] = {}
+    known: KnownEntries = {}
     failed: list[_Attempt] = []
     for attempt in range(ATTEMPTS + 1):
         table = target.load() if not failed else _settled(target, snapshot_id, rewrite, failed)
@@ -147,7 +142,7 @@ def files_since(table: Table, rewrite: Rewrite) -> set[str]:
 
 def _paths_since(table: Table, rewrite: Rewrite) -> set[str]:
     """Return all that snapshots refer to which aren't as old as a rewrite's base: manifest lists, manifests, files."""
-    known: dict[str, Sequence[ManifestEntry]] = {}
+    known: KnownEntries = {}
     found: set[str] = set()
     for snapshot in _since(table, rewrite):
         found.add(snapshot.manifest_list)

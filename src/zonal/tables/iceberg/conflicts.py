@@ -20,9 +20,15 @@ from pyiceberg.types import IcebergType, PrimitiveType
 from zonal.errors import ConflictError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Rewrite
-from zonal.tables.iceberg.deletes import DeleteIndex, may_name
-from zonal.tables.iceberg.entries import Contents, ManifestEntry, data_entries, delete_entries, read_contents
-from zonal.tables.iceberg.manifests import Delete
+from zonal.tables.iceberg.deletes import Delete, DeleteIndex, may_name
+from zonal.tables.iceberg.manifests import (
+    Contents,
+    KnownEntries,
+    ManifestEntry,
+    data_entries,
+    delete_entries,
+    read_contents,
+)
 from zonal.tables.iceberg.scan import global_specs
 
 LARGEST_OPENED = 64 * 1024**2
@@ -55,7 +61,7 @@ def replaced(
     branch: str,
     rewrite: Rewrite,
     schema: Schema,
-    known: dict[str, Sequence[ManifestEntry]],
+    known: KnownEntries,
 ) -> Replacement:
     """Find what a rewrite replaces in the newest version, or raise a `ConflictError`; `known` as in `read_contents`.
 

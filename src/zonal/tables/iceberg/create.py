@@ -31,8 +31,18 @@ from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Writing, Written
 from zonal.tables.iceberg.commit import MANIFEST_FILES, prepared, sort_fields
-from zonal.tables.iceberg.entries import FILE_SEQUENCE, Fields
 from zonal.tables.iceberg.errors import what_of
+from zonal.tables.iceberg.field_ids import (
+    DATA,
+    DATA_FILE,
+    FILE_SEQUENCE,
+    RECORDS,
+    SEQUENCE_NUMBER,
+    SIZE,
+    SNAPSHOT_ID,
+    STATUS,
+    Fields,
+)
 from zonal.tables.iceberg.manifest_writers import (
     ADDED,
     commit_creation,
@@ -40,7 +50,6 @@ from zonal.tables.iceberg.manifest_writers import (
     write_manifest,
     write_manifest_list,
 )
-from zonal.tables.iceberg.manifests import DATA, DATA_FILE, RECORDS, SEQUENCE_NUMBER, SIZE, SNAPSHOT_ID, STATUS
 from zonal.tables.iceberg.metrics import data_file, kept_metrics, plain
 from zonal.tables.iceberg.scan import reading_schema
 from zonal.tables.iceberg.schema import new_schema

@@ -22,7 +22,7 @@ from zonal.layouts.layout import Layout
 from zonal.snapshot import Commit, Files
 from zonal.tables.iceberg.bounds import column_bounds, leaves, partition_bounds
 from zonal.tables.iceberg.buckets import buckets
-from zonal.tables.iceberg.manifests import LiveFiles, PartitionKey
+from zonal.tables.iceberg.live_files import LiveFiles, PartitionKey, applied_deletes
 from zonal.tables.iceberg.scan import ROW_LINEAGE
 from zonal.tables.protocol import LAYOUT_PROPERTY
 
@@ -36,16 +36,17 @@ def files_of(live: LiveFiles, metadata: TableMetadata, schema: Schema, commits: 
     specs = metadata.specs()
     columns = leaves(schema)
     types = {field_id: field.field_type for field_id, field in index_by_id(schema).items()}
+    applied = applied_deletes(live)
     return Files(
         paths=live.paths,
         sizes=live.sizes,
         rows=live.rows,
-        deleted=live.deleted,
-        delete_files=live.delete_files,
+        deleted=applied.rows,
+        delete_files=applied.files,
         added_by=live.added_by,
         layout_ids=pa.array(_layout_ids(live, metadata, commits), pa.string()),
         partition=live.partition,
-        partitions=tuple(_partition_text(key, specs, types) for key in live.keys),
+        partitions=tuple(_partition_text(key, specs, types) for key in live.partitions),
         bounds=column_bounds(live, columns),
         partition_bounds=partition_bounds(live, specs, columns),
         buckets=buckets(live, specs, columns),

@@ -36,24 +36,21 @@ from pyiceberg.types import (
 )
 
 from zonal.durability import flush_file, flush_folders
-from zonal.tables.iceberg.entries import (
+from zonal.tables.iceberg.field_ids import (
+    ADDED_BY,
     ADDED_FILES,
     ADDED_ROWS,
+    CONTENT,
+    DATA,
+    DATA_FILE,
     DELETED_FILES,
     DELETED_ROWS,
     DELETES,
     EQUALITY_IDS,
     EXISTING_FILES,
     EXISTING_ROWS,
-    MANIFEST_FIRST_ROW_ID,
-    Fields,
-)
-from zonal.tables.iceberg.manifests import (
-    ADDED_BY,
-    CONTENT,
-    DATA,
-    DATA_FILE,
     MANIFEST_CONTENT,
+    MANIFEST_FIRST_ROW_ID,
     MANIFEST_PATH,
     MANIFEST_SEQUENCE,
     PARTITION,
@@ -62,8 +59,9 @@ from zonal.tables.iceberg.manifests import (
     SEQUENCE_NUMBER,
     SPEC_ID,
     STATUS,
-    naming,
+    Fields,
 )
+from zonal.tables.iceberg.manifests import naming
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 MANIFEST_LENGTH, MIN_SEQUENCE, PARTITIONS = 501, 516, 507

@@ -1,351 +1,238 @@
-"""Iceberg manifests as arrays: the live data files of a snapshot, their metrics, and the deletes that apply to them.
+"""Manifest lists and manifests, entry by entry, with what each file inherits.
 
 Manifests are decoded here instead of by PyIceberg: its compiled decoder reads beyond the end of a damaged file, its
-scan planning fails on equality deletes, and it leaves out the fields of format version 3.
+scan planning fails on equality deletes, and it leaves out the fields of format version 3. Files are mappings by Iceberg
+field id, as they are stored; `live_files` puts what a snapshot keeps of them into arrays.
 """
 
-import math
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
 from pyiceberg.io import FileIO
 
 from zonal.errors import TableError, quoted
-from zonal.snapshot import UNKNOWN
 from zonal.storage import refuse_special
 from zonal.storage.causes import store_in, told
 from zonal.tables.iceberg.avro import records
-from zonal.values.arrays import Int64Array
-
-PartitionKey = tuple[int, Mapping[int, Any]]
-"""Id of a partition spec, and the values of its fields by partition field id."""
+from zonal.tables.iceberg.deletes import Delete, Key, delete_of, partition_key
+from zonal.tables.iceberg.field_ids import (
+    ADDED_BY,
+    ADDED_FILES,
+    ADDED_ROWS,
+    CONTENT,
+    CONTENT_SIZE,
+    DATA,
+    DATA_FILE,
+    DELETED_ENTRY,
+    DELETED_FILES,
+    DELETED_ROWS,
+    EXISTING_FILES,
+    EXISTING_ROWS,
+    FILE_SEQUENCE,
+    FIRST_ROW_ID,
+    FORMAT,
+    MANIFEST_CONTENT,
+    MANIFEST_FIRST_ROW_ID,
+    MANIFEST_KEY,
+    MANIFEST_PATH,
+    MANIFEST_SEQUENCE,
+    PATH,
+    RECORDS,
+    SEQUENCE_NUMBER,
+    SIZE,
+    SNAPSHOT_ID,
+    SPEC_ID,
+    STATUS,
+    Fields,
+)
 
 READERS = 8
 """Manifests that are fetched at the same time; object stores answer slowly, but many at once."""
-
-# Field ids, from the tables of "Manifests" and "Snapshots" in the specification.
-STATUS, SNAPSHOT_ID, DATA_FILE, SEQUENCE_NUMBER = 0, 1, 2, 3
-CONTENT, PATH, FORMAT, PARTITION, RECORDS, SIZE = 134, 100, 101, 102, 103, 104
-NULL_COUNTS, NAN_COUNTS, LOWER_BOUNDS, UPPER_BOUNDS, KEY_METADATA, REFERENCED = 110, 137, 125, 128, 131, 143
-MANIFEST_PATH, SPEC_ID, MANIFEST_CONTENT, MANIFEST_SEQUENCE, ADDED_BY, MANIFEST_KEY = 500, 502, 517, 515, 503, 519
-DELETED_ENTRY = 2
-DATA, POSITION_DELETES = 0, 1
-DELETE_PATH = 2147483546
-"""The column `file_path` of a position delete file."""
+_COUNTS = {ADDED_FILES: ADDED_ROWS, EXISTING_FILES: EXISTING_ROWS, DELETED_FILES: DELETED_ROWS}
 
 
-class Manifest(NamedTuple):
-    """A line of the manifest list; what entries inherit from it."""
+class ManifestEntry(NamedTuple):
+    """A live file, with what it inherits from its manifest."""
 
-    path: str
+    file: Fields
     spec_id: int
-    sequence: int
     snapshot_id: int | None
-    encrypted: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Metrics:
-    """Column metrics of `count` files by field id, as the manifest stores them."""
-
-    count: int
-    lower: Mapping[int, pa.Array]
-    upper: Mapping[int, pa.Array]
-    nulls: Mapping[int, Int64Array]
-    nans: Mapping[int, Int64Array]
-
-
-class Delete(NamedTuple):
-    """A delete file or a deletion vector."""
-
-    kind: Literal["vector", "position", "equality"]
     sequence: int
-    rows: int
-    key: tuple[object, ...]
-    target: str | None
-    """The only data file it is about, where that is known."""
-    paths: tuple[bytes, bytes] | None
-    """Bounds of the paths of the data files it is about."""
+    """Data sequence number."""
+    file_sequence: int | None
+    first_row_id: int | None
+
+    @property
+    def path(self) -> str:
+        """Return the location of the file as it is stored."""
+        return str(self.file[PATH])
+
+    @property
+    def rows(self) -> int:
+        """Return the number of its records."""
+        return int(self.file[RECORDS])
+
+    @property
+    def size(self) -> int:
+        """Return its size; of a deletion vector, which shares its file with others, that of the vector."""
+        return int(self.file.get(CONTENT_SIZE) or self.file[SIZE])
+
+    @property
+    def key(self) -> Key:
+        """Return its partition spec and partition values, hashable."""
+        return partition_key(self.spec_id, self.file)
+
+    @property
+    def is_data(self) -> bool:
+        """Tell whether it is a data file; else it is a delete file or a deletion vector."""
+        return self.file.get(CONTENT) in (None, DATA)
+
+    @property
+    def delete(self) -> Delete:
+        """Return what it deletes, if it is a delete file or a deletion vector."""
+        return delete_of(self.file, self.spec_id, self.sequence)
 
 
-@dataclass(frozen=True, eq=False)
-class LiveFiles:
-    """The live data files of a snapshot, in the order of its manifests."""
+class Contents(NamedTuple):
+    """A manifest: its line in the manifest list, and its live files."""
 
-    paths: pa.Array
-    formats: Mapping[str, int]
-    """Files of each format."""
-    sizes: Int64Array
-    rows: Int64Array
-    added_by: Int64Array
-    partition: Int64Array
-    """Number of each file's key in `keys`."""
-    keys: tuple[PartitionKey, ...]
-    delete_files: Int64Array
-    deleted: Int64Array
-    metrics: tuple[Metrics, ...]
-    encrypted: bool
+    line: Fields
+    entries: Sequence[ManifestEntry]
+
+    @property
+    def path(self) -> str:
+        """Return the location of the manifest as it is stored."""
+        return str(self.line[MANIFEST_PATH])
+
+    @property
+    def holds_data(self) -> bool:
+        """Tell whether it lists data files; else it lists delete files."""
+        return self.line.get(MANIFEST_CONTENT) in (None, DATA)
 
 
-def read_live(io: FileIO, manifest_list: str | None, *, global_specs: set[int], columns: set[int]) -> LiveFiles:
-    """Read all manifests of a snapshot; metrics are kept for the field ids in `columns`.
+KnownEntries = dict[tuple[object, ...], Sequence[ManifestEntry]]
+"""Entries of manifests that were read, by `identity`."""
 
-    `global_specs` are the partition specs without fields: equality deletes of such a spec apply to every partition. A
-    file that can't be read is a `TableError` that names it.
+
+def identity(line: Fields) -> tuple[object, ...]:
+    """Return what a manifest's entries are known by: its path, since it never changes, and what they inherit.
+
+    The first row id is given to a manifest only when a table of format version 3 is committed to.
     """
-    manifests = _read_list(io, manifest_list) if manifest_list is not None else []
-    contents = fetched(io, [manifest.path for manifest in manifests])
-    parts = [_read_manifest(data, manifest, columns) for data, manifest in zip(contents, manifests, strict=True)]
-    rows = [row for part in parts for row in part.files]
-    numbers: dict[tuple[object, ...], int] = {}
-    partition = _ints(numbers.setdefault(row.key, len(numbers)) for row in rows)
-    sizes, counts = _ints(row.size for row in rows), _ints(row.rows for row in rows)
-    sequences = _ints(row.sequence for row in rows)
-    paths = [row.path for row in rows]
-    deletes = [delete for part in parts for delete in part.deletes]
-    applied = _apply(deletes, _Targets(paths, sequences, partition, numbers), global_specs)
-    formats: dict[str, int] = defaultdict(int)
-    for row in rows:
-        formats[row.format] += 1
-    return LiveFiles(
-        paths=pa.array(paths, pa.string()),
-        formats=formats,
-        sizes=sizes,
-        rows=counts,
-        added_by=_ints(row.snapshot_id for row in rows),
-        partition=partition,
-        keys=tuple((int(key[0]), dict(key[1:])) for key in numbers),  # type: ignore[call-overload, arg-type]
-        delete_files=applied.count,
-        deleted=np.where(applied.unknown, UNKNOWN, np.minimum(applied.rows, counts)),
-        metrics=tuple(part.metrics for part in parts if part.metrics.count),
-        encrypted=any(manifest.encrypted for manifest in manifests) or any(row.encrypted for row in rows),
-    )
+    inherited = (SPEC_ID, MANIFEST_SEQUENCE, ADDED_BY, MANIFEST_FIRST_ROW_ID, MANIFEST_KEY)
+    return (line[MANIFEST_PATH], *map(line.get, inherited))
 
 
-# --- manifests -----------------------------------------------------------------------------------------------------
+def read_contents(io: FileIO, manifest_list: str | None, known: KnownEntries | None = None) -> list[Contents]:
+    """Read all manifests of a snapshot, in order; `known` keeps those that were read.
+
+    A file that can't be read is a `TableError` that names it.
+    """
+    lines = read_lines(io, manifest_list)
+    known = {} if known is None else known
+    missing = [line for line in lines if identity(line) not in known]
+    for contents in stream_contents(io, missing):
+        known[identity(contents.line)] = contents.entries
+    return [Contents(line, known[identity(line)]) for line in lines]
 
 
-class _File(NamedTuple):
-    path: str
-    format: str
-    size: int
-    rows: int
-    sequence: int
-    snapshot_id: int
-    key: tuple[object, ...]
-    encrypted: bool
+def stream_contents(io: FileIO, lines: Sequence[Fields]) -> Iterator[Contents]:
+    """Yield manifests in order, each of which may be forgotten before the next one is decoded."""
+    paths = [str(line[MANIFEST_PATH]) for line in lines]
+    for data, line in zip(_fetched(io, paths), lines, strict=True):
+        yield Contents(line, _entries(data, line))
 
 
-class _Part(NamedTuple):
-    files: list[_File]
-    deletes: list[Delete]
-    metrics: Metrics
+def read_lines(io: FileIO, manifest_list: str | None) -> list[Fields]:
+    """Read a manifest list: one line per manifest."""
+    if manifest_list is None:
+        return []
+    with naming(manifest_list):
+        lines = list(records(_fetch(io, manifest_list)))
+        for line in lines:
+            _check_texts(line, MANIFEST_PATH)
+            int(line[SPEC_ID])
+    return lines
 
 
-def _read_list(io: FileIO, path: str) -> list[Manifest]:
-    with naming(path):
-        return [
-            Manifest(
-                _text(row[MANIFEST_PATH]),
-                int(row[SPEC_ID]),
-                row.get(MANIFEST_SEQUENCE) or 0,  # "Sequence Number Inheritance": manifests of version 1 count as 0
-                row.get(ADDED_BY),
-                row.get(MANIFEST_KEY) is not None,
-            )
-            for row in records(fetch(io, path))
-        ]
-
-
-def fetched(io: FileIO, paths: Sequence[str]) -> Iterator[bytes]:
+def _fetched(io: FileIO, paths: Sequence[str]) -> Iterator[bytes]:
     """Fetch files in order, some at once; decoding them in threads as well would only be slower."""
     with ThreadPoolExecutor(READERS) as pool:
         for start in range(0, len(paths), READERS):
-            yield from pool.map(partial(fetch, io), paths[start : start + READERS])
+            yield from pool.map(partial(_fetch, io), paths[start : start + READERS])
 
 
-def fetch(io: FileIO, path: str) -> bytes:
+def _fetch(io: FileIO, path: str) -> bytes:
     with naming(path):
         refuse_special(path)
         with io.new_input(path).open() as stream:
             return stream.read()
 
 
-def _read_manifest(data: bytes, manifest: Manifest, columns: set[int]) -> _Part:
-    files: list[_File] = []
-    deletes: list[Delete] = []
-    metrics: dict[int, list[Mapping[int, Any]]]
-    metrics = {LOWER_BOUNDS: [], UPPER_BOUNDS: [], NULL_COUNTS: [], NAN_COUNTS: []}
-    with naming(manifest.path):
-        for entry in records(data):
-            if entry[STATUS] == DELETED_ENTRY:
-                continue
-            file = entry[DATA_FILE]
-            sequence = entry.get(SEQUENCE_NUMBER)
-            sequence = manifest.sequence if sequence is None else sequence
-            if file.get(CONTENT) in (None, DATA):
-                files.append(_data_file(entry, manifest, sequence))
-                for field, values in metrics.items():
-                    values.append(file.get(field) or {})
-            else:
-                deletes.append(delete_of(file, manifest.spec_id, sequence))
-        return _Part(files, deletes, _columnar(metrics, columns))
+def _entries(data: bytes, line: Fields) -> list[ManifestEntry]:
+    with naming(str(line[MANIFEST_PATH])):
+        return list(_decoded(data, line))
 
 
-def _data_file(entry: Mapping[int, Any], manifest: Manifest, sequence: int) -> _File:
-    file = entry[DATA_FILE]
-    snapshot_id = entry.get(SNAPSHOT_ID)
-    snapshot_id = manifest.snapshot_id if snapshot_id is None else snapshot_id
-    return _File(
-        _text(file[PATH]),
-        _text(file[FORMAT]).upper(),
-        int(file[SIZE]),
-        int(file[RECORDS]),
-        int(sequence),
-        UNKNOWN if snapshot_id is None else int(snapshot_id),
-        partition_key(manifest.spec_id, file),
-        file.get(KEY_METADATA) is not None,
-    )
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} stands where a text should")
-    return value
-
-
-def partition_key(spec_id: int, file: Mapping[int, Any]) -> tuple[object, ...]:
-    """Make the partition hashable; one NaN object stands for all, since tuples compare by identity first."""
-    values = ((name, file[PARTITION][name]) for name in sorted(file[PARTITION]))
-    return (spec_id, *((name, math.nan if value != value else value) for name, value in values))  # noqa: PLR0124
-
-
-def delete_of(file: Mapping[int, Any], spec_id: int, sequence: int) -> Delete:
-    """Tell what a delete file or deletion vector of a manifest is about."""
-    kind: Literal["vector", "position", "equality"] = "equality"
-    target, paths = None, None
-    if file[CONTENT] == POSITION_DELETES:
-        kind = "vector" if _text(file[FORMAT]).upper() == "PUFFIN" else "position"
-        target = file.get(REFERENCED)
-        lower = (file.get(LOWER_BOUNDS) or {}).get(DELETE_PATH)
-        upper = (file.get(UPPER_BOUNDS) or {}).get(DELETE_PATH)
-        if target is None and lower is not None and upper is not None:
-            # "Delete Formats": equal bounds of file_path tell of one data file, as writers before version 3 do.
-            paths = (lower, upper)
-            target = lower.decode() if lower == upper else None
-    return Delete(kind, int(sequence), int(file[RECORDS]), partition_key(spec_id, file), target, paths)
-
-
-def _columnar(metrics: Mapping[int, Sequence[Mapping[int, Any]]], columns: set[int]) -> Metrics:
-    def by_id(field: int) -> Iterator[tuple[int, list[Any]]]:
-        maps = metrics[field]
-        for column in columns.intersection(chain.from_iterable(maps)):
-            yield column, [one.get(column) for one in maps]
-
-    def counts(field: int) -> dict[int, Int64Array]:
-        known = {column: [UNKNOWN if v is None else v for v in values] for column, values in by_id(field)}
-        return {column: np.maximum(np.array(values, np.int64), UNKNOWN) for column, values in known.items()}
-
-    def bounds(field: int) -> dict[int, pa.Array]:
-        return {column: pa.array(values, pa.large_binary()) for column, values in by_id(field)}
-
-    return Metrics(
-        count=len(metrics[LOWER_BOUNDS]),
-        lower=bounds(LOWER_BOUNDS),
-        upper=bounds(UPPER_BOUNDS),
-        nulls=counts(NULL_COUNTS),
-        nans=counts(NAN_COUNTS),
-    )
-
-
-def _ints(values: Iterable[int]) -> Int64Array:
-    return np.fromiter(values, np.int64)
-
-
-# --- deletes, by "Scan Planning" of the specification ---------------------------------------------------------------
-
-
-class _Targets(NamedTuple):
-    paths: list[str]
-    sequences: Int64Array
-    partition: Int64Array
-    numbers: Mapping[tuple[object, ...], int]
-
-
-class _Applied:
-    """Deletes of each data file: how many files, how many rows, and where only the delete files know the rows."""
-
-    def __init__(self, files: int) -> None:
-        self.count = np.zeros(files, np.int64)
-        self.rows = np.zeros(files, np.int64)
-        self.unknown = np.zeros(files, np.bool_)
-        self.vector = np.zeros(files, np.bool_)
-
-
-def _apply(deletes: Sequence[Delete], files: _Targets, global_specs: set[int]) -> _Applied:
-    applied = _Applied(len(files.paths))
-    if deletes and files.paths:
-        # A deletion vector holds the position deletes before it, which then don't apply: vectors first.
-        ranks = {"vector": 0, "position": 1, "equality": 2}
-        _by_file(sorted((d for d in deletes if d.target is not None), key=lambda d: ranks[d.kind]), files, applied)
-        order = np.argsort(files.partition, kind="stable")
-        starts = np.searchsorted(files.partition[order], np.arange(len(files.numbers) + 1))
-        groups: dict[tuple[object, ...], list[Delete]] = defaultdict(list)
-        for delete in deletes:
-            if delete.target is None:
-                everywhere = delete.kind == "equality" and delete.key[0] in global_specs
-                groups[() if everywhere else delete.key].append(delete)
-        for key, group in groups.items():
-            number = files.numbers.get(key)
-            if key == ():
-                _by_sequence(group, np.arange(len(files.paths)), files, applied)
-            elif number is not None:
-                members = order[starts[number] : starts[number + 1]]
-                _by_sequence([d for d in group if d.kind == "equality"], members, files, applied)
-                _by_path([d for d in group if d.kind != "equality"], members, files, applied)
-    return applied
-
-
-def _by_file(deletes: Iterable[Delete], files: _Targets, applied: _Applied) -> None:
-    positions = {path: position for position, path in enumerate(files.paths)}
-    for delete in deletes:
-        at = positions.get(delete.target or "")
-        if at is None or files.sequences[at] > delete.sequence or (delete.kind == "position" and applied.vector[at]):
+def _decoded(data: bytes, line: Fields) -> Iterator[ManifestEntry]:
+    """Decode live entries; "Sequence Number Inheritance" and "First Row ID Inheritance" of the specification."""
+    # Manifests of version 1 have no sequence number and count as 0.
+    spec_id, sequence, snapshot_id = int(line[SPEC_ID]), line.get(MANIFEST_SEQUENCE) or 0, line.get(ADDED_BY)
+    next_row_id = line.get(MANIFEST_FIRST_ROW_ID)
+    for record in records(data):
+        if record[STATUS] == DELETED_ENTRY:
             continue
-        applied.count[at] += 1
-        applied.rows[at] += delete.rows
-        applied.vector[at] |= delete.kind == "vector"
+        file = record[DATA_FILE]
+        _check_texts(file, PATH, FORMAT)
+        first_row_id = file.get(FIRST_ROW_ID)
+        if first_row_id is None and next_row_id is not None and file.get(CONTENT) in (None, DATA):
+            first_row_id = next_row_id
+            next_row_id += file[RECORDS]
+        yield ManifestEntry(
+            file,
+            spec_id,
+            _or(record.get(SNAPSHOT_ID), snapshot_id),
+            int(_or(record.get(SEQUENCE_NUMBER), sequence)),
+            _or(record.get(FILE_SEQUENCE), sequence),
+            first_row_id,
+        )
 
 
-def _by_sequence(deletes: Sequence[Delete], members: Int64Array, files: _Targets, applied: _Applied) -> None:
-    """Apply equality deletes: to files with a strictly lower sequence number."""
-    sequences = np.sort(_ints(delete.sequence for delete in deletes))
-    later = len(sequences) - np.searchsorted(sequences, files.sequences[members], side="right")
-    applied.count[members] += later
-    applied.unknown[members] |= later > 0
+def _or(value: Any, inherited: Any) -> Any:  # noqa: ANN401
+    return inherited if value is None else value
 
 
-def _by_path(deletes: Sequence[Delete], members: Int64Array, files: _Targets, applied: _Applied) -> None:
-    """Apply position deletes of a whole partition: to files of the same or a lower sequence number, within paths."""
-    if not deletes:
-        return
-    members = np.array(sorted(members.tolist(), key=lambda at: files.paths[at].encode()), np.int64)
-    paths = [files.paths[at].encode() for at in members]
-    for delete in deletes:
-        lower, upper = delete.paths or (b"", None)
-        end = len(paths) if upper is None else bisect_right(paths, upper)
-        reached = members[bisect_left(paths, lower) : end]
-        reached = reached[(files.sequences[reached] <= delete.sequence) & ~applied.vector[reached]]
-        applied.count[reached] += 1
-        applied.unknown[reached] = True
+def _check_texts(record: Fields, *fields: int) -> None:
+    for field in fields:
+        if not isinstance(record[field], str):
+            raise TypeError(f"{record[field]!r} stands where a text should")
+
+
+def data_entries(contents: Sequence[Contents]) -> list[ManifestEntry]:
+    """List the data files."""
+    return [entry for part in contents for entry in part.entries if entry.is_data]
+
+
+def delete_entries(contents: Sequence[Contents]) -> list[ManifestEntry]:
+    """List the delete files and deletion vectors."""
+    return [entry for part in contents for entry in part.entries if not entry.is_data]
+
+
+def counted(io: FileIO, line: Fields) -> Fields:
+    """Add the counts of files and rows that lines of version 1 may lack and later versions ask for."""
+    if all(line.get(field) is not None for field in (*_COUNTS, *_COUNTS.values())):
+        return line
+    path = str(line[MANIFEST_PATH])
+    counts = dict.fromkeys((*_COUNTS, *_COUNTS.values()), 0)
+    with naming(path):
+        for record in records(_fetch(io, path)):
+            field = (EXISTING_FILES, ADDED_FILES, DELETED_FILES)[record[STATUS]]
+            counts[field] += 1
+            counts[_COUNTS[field]] += record[DATA_FILE][RECORDS]
+    return {**line, **counts}
 
 
 @contextmanager

@@ -25,8 +25,7 @@ from pyiceberg.types import (
 
 from zonal.errors import TableError, quoted
 from zonal.plan.rewrite import ColumnMetrics, Written
-from zonal.tables.iceberg.entries import SORT_ORDER_ID, Fields
-from zonal.tables.iceberg.manifests import (
+from zonal.tables.iceberg.field_ids import (
     CONTENT,
     DATA,
     FORMAT,
@@ -37,7 +36,9 @@ from zonal.tables.iceberg.manifests import (
     PATH,
     RECORDS,
     SIZE,
+    SORT_ORDER_ID,
     UPPER_BOUNDS,
+    Fields,
 )
 
 COLUMN_SIZES, VALUE_COUNTS = 108, 109

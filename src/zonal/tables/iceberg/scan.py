@@ -13,21 +13,11 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, Primiti
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
 from zonal.plan.rewrite import FIELD_ID, EqualityDelete, Reading, Scan, Source, Vector
-from zonal.snapshot import Snapshot
+from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.storage import Storage
 from zonal.tables.iceberg.bounds import bound_type, fields
-from zonal.tables.iceberg.deletes import DeleteIndex
-from zonal.tables.iceberg.entries import (
-    CONTENT_OFFSET,
-    CONTENT_SIZE,
-    EQUALITY_IDS,
-    Contents,
-    ManifestEntry,
-    data_entries,
-    delete_entries,
-    same_files,
-)
-from zonal.tables.iceberg.manifests import FORMAT, PARTITION
+from zonal.tables.iceberg.deletes import Delete
+from zonal.tables.iceberg.live_files import LiveFiles, PartitionKey
 from zonal.values.arrays import Int64Array
 
 NAME_MAPPING = "schema.name-mapping.default"
@@ -39,7 +29,7 @@ ROW_LINEAGE = {ROW_ID: 2147483540, LAST_UPDATED: 2147483539}
 def scan(
     metadata: TableMetadata,
     schema: Schema,
-    contents: Sequence[Contents],
+    live: LiveFiles,
     snapshot: Snapshot,
     files: Int64Array,
     *,
@@ -47,8 +37,8 @@ def scan(
     storage: Storage,
 ) -> Scan:
     """Return what workers need to read the rows of these files; see `Rewritable.scan`."""
-    entries = data_entries(contents)
-    same_files(entries, snapshot.files.paths.to_pylist(), snapshot.name)
+    if not live.paths.equals(snapshot.files.paths):  # files are known by their positions
+        raise TableError(f"The snapshot of {quoted(snapshot.name)} is not one of this table. Read it again.")
     names = [field.name for field in schema.fields] if columns is None else list(columns)
     unknown = next((name for name in names if name not in {field.name for field in schema.fields}), None)
     if unknown is not None:
@@ -56,11 +46,9 @@ def scan(
         raise ColumnError(f"Unknown column {quoted(unknown)} of {quoted(snapshot.name)}. {known}")
     lineage = columns is None and metadata.format_version >= 3
     reading = _reading(metadata, schema, names, lineage=lineage)
-    sources = _Sources(metadata, schema, contents, lineage=lineage, columns=set(names))
+    sources = _Sources(metadata, schema, live, lineage=lineage, columns=set(names))
     return Scan(
-        sources=tuple(
-            sources.of(number, entries[number], int(snapshot.files.partition[number])) for number in files.tolist()
-        ),
+        sources=tuple(map(sources.of, files.tolist())),
         reading=reading,
         columns={
             name: name for name in fields(Schema(*(field for field in schema.fields if field.name in set(names))))
@@ -179,82 +167,79 @@ class _Sources:
         self,
         metadata: TableMetadata,
         schema: Schema,
-        contents: Sequence[Contents],
+        live: LiveFiles,
         *,
         lineage: bool,
         columns: set[str],
     ) -> None:
-        self._lineage = lineage
+        self._live, self._lineage = live, lineage
         self._field_ids = set(index_by_id(schema))
-        self._entries = delete_entries(contents)
-        self._deletes = [entry.delete for entry in self._entries]
-        specs = metadata.specs()
-        self._index = DeleteIndex(self._deletes, global_specs(specs))
         # Files that were brought into a table with a name mapping may lack the columns that partition it; "Column
         # Projection" then takes the partition value. All other files have every column that they need.
         mapped = NAME_MAPPING in metadata.properties
         tops = {field.field_id: field for field in schema.fields if field.name in columns} if mapped else {}
-        self._constants = {number: list(_identities(spec, tops)) for number, spec in specs.items()}
+        self._constants = {number: list(_identities(spec, tops)) for number, spec in metadata.specs().items()}
         self._equality: dict[tuple[int, ...], tuple[EqualityDelete, ...]] = {}
 
-    def of(self, number: int, entry: ManifestEntry, partition: int) -> Source:
-        key = entry.key
-        positions = self._index.positions(entry.path, entry.sequence, key)
-        vectors = [at for at in positions if self._deletes[at].kind == "vector"]
+    def of(self, number: int) -> Source:
+        live = self._live
+        path, sequence, partition = live.paths[number].as_py(), int(live.sequences[number]), int(live.partition[number])
+        key, first_row_id = live.keys[partition], int(live.first_row_ids[number])
+        positions = [live.deletes.deletes[at] for at in live.deletes.positions(path, sequence, key)]
+        vectors = [delete for delete in positions if delete.kind == "vector"]
         if len(vectors) > 1:
-            raise TableError(f"The data file {quoted(entry.path, limit=300)} has {len(vectors)} deletion vectors.")
+            raise TableError(f"The data file {quoted(path, limit=300)} has {len(vectors)} deletion vectors.")
+        has_lineage = self._lineage and first_row_id != UNKNOWN
         return Source(
             number=number,
-            path=entry.path,
-            size=entry.size,
-            rows=entry.rows,
+            path=path,
+            size=int(live.sizes[number]),
+            rows=int(live.rows[number]),
             partition=partition,
-            vector=self._vector(vectors[0]) if vectors else None,
-            position_deletes=() if vectors else tuple(self._parquet(at) for at in positions),
-            equality_deletes=self._equalities(self._index.equality(entry.sequence, key)),
-            constants=self._partition_values(entry),
-            first_row_id=entry.first_row_id if self._lineage else None,
+            vector=_vector(vectors[0]) if vectors else None,
+            position_deletes=() if vectors else tuple(map(_parquet, positions)),
+            equality_deletes=self._equalities(live.deletes.equality(sequence, key)),
+            constants=self._partition_values(live.partitions[partition]),
+            first_row_id=first_row_id if has_lineage else None,
             # Of files from before version 3 both columns are null: "Row Lineage for Upgraded Tables".
-            row_version=entry.sequence if self._lineage and entry.first_row_id is not None else None,
+            row_version=sequence if has_lineage else None,
         )
-
-    def _vector(self, at: int) -> Vector:
-        entry = self._entries[at]
-        offset, size = entry.file.get(CONTENT_OFFSET), entry.file.get(CONTENT_SIZE)
-        if offset is None or size is None:
-            raise TableError(f"A deletion vector in {quoted(entry.path, limit=300)} has no place in that file.")
-        return Vector(rows=entry.rows, location=entry.path, offset=int(offset), size=int(size))
-
-    def _parquet(self, at: int) -> str:
-        entry = self._entries[at]
-        if str(entry.file[FORMAT]).upper() != "PARQUET":
-            raise TableError(
-                f"The delete file {quoted(entry.path, limit=300)} is {entry.file[FORMAT]}; zonal reads Parquet only."
-            )
-        return entry.path
 
     def _equalities(self, numbers: tuple[int, ...]) -> tuple[EqualityDelete, ...]:
         if numbers not in self._equality:
-            self._equality[numbers] = tuple(EqualityDelete(self._parquet(at), self._columns(at)) for at in numbers)
+            deletes = [self._live.deletes.deletes[at] for at in numbers]
+            self._equality[numbers] = tuple(EqualityDelete(_parquet(one), self._columns(one)) for one in deletes)
         return self._equality[numbers]
 
-    def _columns(self, at: int) -> tuple[int, ...]:
-        entry = self._entries[at]
-        numbers = tuple(entry.file.get(EQUALITY_IDS) or ())
-        if not numbers or not self._field_ids.issuperset(numbers):
+    def _columns(self, delete: Delete) -> tuple[int, ...]:
+        if not delete.columns or not self._field_ids.issuperset(delete.columns):
             raise TableError(
-                f"The equality delete file {quoted(entry.path, limit=300)} compares columns that the table has dropped "
-                f"(field ids {list(numbers)}). Rewrite the deletes with the engine that wrote them."
+                f"The equality delete file {quoted(delete.location, limit=300)} compares columns that the table has "
+                f"dropped (field ids {list(delete.columns)}). Rewrite the deletes with the engine that wrote them."
             )
-        return numbers
+        return delete.columns
 
-    def _partition_values(self, entry: ManifestEntry) -> Mapping[str, pa.Scalar]:
-        values = entry.file[PARTITION]
+    def _partition_values(self, key: PartitionKey) -> Mapping[str, pa.Scalar]:
+        spec_id, values = key
         return {
             constant.name: scalar(values[constant.partition_field], constant.type)
-            for constant in self._constants.get(entry.spec_id, ())
+            for constant in self._constants.get(spec_id, ())
             if constant.partition_field in values
         }
+
+
+def _vector(delete: Delete) -> Vector:
+    if delete.place is None:
+        raise TableError(f"A deletion vector in {quoted(delete.location, limit=300)} has no place in that file.")
+    return Vector(rows=delete.rows, location=delete.location, offset=delete.place[0], size=delete.place[1])
+
+
+def _parquet(delete: Delete) -> str:
+    if delete.format.upper() != "PARQUET":
+        raise TableError(
+            f"The delete file {quoted(delete.location, limit=300)} is {delete.format}; zonal reads Parquet only."
+        )
+    return delete.location
 
 
 def _identities(spec: PartitionSpec, columns: Mapping[int, NestedField]) -> Iterator[_Constant]:

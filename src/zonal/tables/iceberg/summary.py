@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from zonal.tables.iceberg.conflicts import Replacement
-from zonal.tables.iceberg.entries import Fields
-from zonal.tables.iceberg.manifests import RECORDS, SIZE
+from zonal.tables.iceberg.field_ids import RECORDS, SIZE, Fields
 
 RUN = "zonal.run"
 """Key of the run that wrote a snapshot's files."""

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
@@ -27,11 +27,10 @@ from zonal.storage.connecting import PATIENCE, within
 from zonal.storage.options import for_pyiceberg
 from zonal.tables.iceberg.bounds import arrow_schema, fields, leaves
 from zonal.tables.iceberg.commit import Target, commit_rewrite, files_since
-from zonal.tables.iceberg.entries import read_contents
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.files import blockers_of, field_text, files_of, set_fields
 from zonal.tables.iceberg.io import opened_by_storage
-from zonal.tables.iceberg.manifests import read_live
+from zonal.tables.iceberg.live_files import LiveFiles, ManifestCache, read_live
 from zonal.tables.iceberg.scan import global_specs, scan
 from zonal.tables.iceberg.settings import storage_of, writing_of
 from zonal.tables.protocol import Sending, recorded_layout, unheard
@@ -51,6 +50,15 @@ _HOW_TO_CONFIGURE = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """What a snapshot was read from: its rows are read with the schema of that moment, whatever came later."""
+
+    table: PyIcebergTable
+    schema: Schema
+    live: LiveFiles
+
+
 class IcebergTable:
     """An Iceberg table as it was when it was loaded.
 
@@ -63,8 +71,7 @@ class IcebergTable:
         self.table = table
         self._version = version
         self._snapshot, self._schema = _resolve(table, version)
-        # What a snapshot was read from: its rows are read with the schema of that moment, whatever came later.
-        self._read: WeakKeyDictionary[Snapshot, IcebergTable] = WeakKeyDictionary()
+        self._manifests = ManifestCache()
 
     @classmethod
     def from_catalog(
@@ -107,17 +114,12 @@ class IcebergTable:
         """Read the manifests of the version; a file that can't be read is a `TableError` that names it."""
         metadata = self.table.metadata
         _refuse_host(metadata.location)
-        live = read_live(
-            self.table.io,
-            self._snapshot.manifest_list if self._snapshot else None,
-            global_specs=global_specs(metadata.specs()),
-            columns=set(leaves(self._schema)),
-        )
+        live = self._read_live(set(leaves(self._schema)))
         commits = {entry.snapshot_id: _commit(entry) for entry in metadata.snapshots}
         files = files_of(live, metadata, self._schema, commits)
         refuse_impossible(files, self.name, fewest_rows=0)
         layout, problems = recorded_layout(metadata.properties)
-        snapshot = Snapshot(
+        return Snapshot(
             name=self.name,
             format="iceberg",
             location=metadata.location,
@@ -132,18 +134,20 @@ class IcebergTable:
             commits=commits,
             blockers=tuple(blockers_of(metadata, self._schema, live)),
             problems=problems,
+            source=_Source(self.table, self._schema, live),
         )
-        self._read[snapshot] = self
-        return snapshot
+
+    def _read_live(self, columns: set[int]) -> LiveFiles:
+        manifest_list = self._snapshot.manifest_list if self._snapshot else None
+        specs = global_specs(self.table.metadata.specs())
+        return read_live(self.table.io, manifest_list, global_specs=specs, columns=columns, cache=self._manifests)
 
     def newest(self) -> "IcebergTable":
         """Load the table again; a branch stays the branch, and a tag or a snapshot becomes the main branch."""
         branch = self._version if isinstance(self._version, str) and self._branch() is not None else None
         if isinstance(self.table, StaticTable):
-            return self if self._version is None else IcebergTable(self.name, self.table)
-        newest = IcebergTable(self.name, self._load(), version=branch)
-        newest._read = self._read
-        return newest
+            return self if self._version is None else self._with(self.table, None)
+        return self._with(self._load(), branch)
 
     @property
     def pinned(self) -> bool:
@@ -152,7 +156,13 @@ class IcebergTable:
 
     def at(self, version: int) -> "IcebergTable":
         """Return the table pinned to a snapshot, with the schema that it was written with; see `Versioned`."""
-        return IcebergTable(self.name, self.table, version=version)
+        return self._with(self.table, version)
+
+    def _with(self, table: PyIcebergTable, version: int | str | None) -> "IcebergTable":
+        """Return another version of the table, which shares the manifests that were read."""
+        other = IcebergTable(self.name, table, version=version)
+        other._manifests = self._manifests
+        return other
 
     def versions(self) -> tuple[Commit, ...]:
         """Return the snapshot and its ancestors, as far as they haven't expired; see `Versioned`.
@@ -168,28 +178,27 @@ class IcebergTable:
 
     def scan(self, snapshot: Snapshot, files: Int64Array, *, columns: Sequence[str] | None = None) -> Scan:
         """Return what workers need to read the rows of these files; see `Rewritable.scan`."""
-        read = self._as_read(snapshot)
-        manifest_list = read._snapshot.manifest_list if read._snapshot else None
+        source = self._source(snapshot)
         return scan(
-            read.table.metadata,
-            read._schema,
-            read_contents(read.table.io, manifest_list),
+            source.table.metadata,
+            source.schema,
+            source.live,
             snapshot,
             files,
             columns=columns,
-            storage=storage_of(read.table),
+            storage=storage_of(source.table),
         )
 
     def writing(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Writing:
         """Return how files that replace others are written; see `Rewritable.writing`."""
         self._committed_to()
-        read = self._as_read(snapshot)
-        return writing_of(self.name, read.table, read._schema, layout=layout, run=run, compression=compression)
+        source = self._source(snapshot)
+        return writing_of(self.name, source.table, source.schema, layout=layout, run=run, compression=compression)
 
     def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one `replace` snapshot and return its id; see `Rewritable.commit`."""
         target = Target(self.name, self._committed_to(), self._load)
-        return commit_rewrite(target, rewrite, schema=self._as_read(rewrite.base)._schema, sending=sending)
+        return commit_rewrite(target, rewrite, schema=self._source(rewrite.base).schema, sending=sending)
 
     def refers_to(self, rewrite: Rewrite) -> set[str]:
         """Return those of a rewrite's new files that a snapshot since its base has; see `Rewritable.refers_to`."""
@@ -225,14 +234,14 @@ class IcebergTable:
         except Exception as error:
             raise TableError(f"Can't load the table {quoted(self.name)} again: {what_of(error)}") from error
 
-    def _as_read(self, snapshot: Snapshot) -> "IcebergTable":
-        """Return the table as it was when a snapshot was read from it, or an equal one."""
-        if (read := self._read.get(snapshot)) is not None:
-            return read
+    def _source(self, snapshot: Snapshot) -> _Source:
+        """Return what a snapshot of this table was read from, or an equal one."""
+        if isinstance(snapshot.source, _Source) and snapshot.name == self.name:
+            return snapshot.source
         current = self._snapshot.snapshot_id if self._snapshot else None
         if current != snapshot.version or not arrow_schema(self._schema).equals(snapshot.schema):
             raise TableError(f"The snapshot {snapshot.version} was not read from this {quoted(self.name)}.")
-        return self
+        return _Source(self.table, self._schema, self._read_live(set()))
 
     def open_file(self, path: str) -> pa.NativeFile:
         """Open a file through the table's own file access, with the credentials that the catalog gave it."""
