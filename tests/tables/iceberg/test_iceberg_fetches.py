@@ -8,8 +8,10 @@ import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from support.iceberg_rewriting import opened
-from support.iceberg_tables import catalog_in
+from support.iceberg_tables import Handmade, catalog_in
 from support.local_runner import run_here
+from zonal.tables.iceberg.manifests import read_contents
+from zonal.tables.iceberg.table import IcebergTable
 from zonal.verbs.advise import advise
 from zonal.verbs.audit import audit, audit_versions
 from zonal.verbs.cluster import cluster
@@ -93,3 +95,26 @@ def test_a_commit_reads_the_newest_manifests_itself(catalog, fetched):
     cluster(table, by=["id"], layout="linear", runner=run_here)
     assert opened(catalog).table.current_snapshot().snapshot_id != head.snapshot_id
     assert [fetched[path] for path in (head.manifest_list, *manifests)] == [2] * (1 + APPENDS), "for each of the steps"
+
+
+def test_a_cache_that_is_full_changes_no_answer(catalog, fetched, monkeypatch):
+    expected = [show(opened(catalog).at(version.id)).files for version in opened(catalog).versions()]
+    monkeypatch.setattr("zonal.tables.iceberg.live_files.MOST_KEPT", 2)
+    table = opened(catalog)
+    fetched.clear()
+    assert [show(table.at(version.id)).files for version in table.versions()] == expected == [1, 2, 3, 4, 5]
+    manifests = sorted(count for path, count in fetched.items() if not is_list(path))
+    assert manifests == [1, 1, 1, 2, 3], "two files are kept, the others are read for each version that has them"
+
+
+def test_entries_that_were_read_are_known_by_what_they_inherit(tmp_path):
+    """An upgrade to format version 3 gives row ids to manifests that are already there."""
+    table = catalog_in(tmp_path).create_table("db.t", schema=pa.schema({"id": pa.int64()}))
+    made = Handmade(table, format_version=3)
+    made.add_manifest([made.data_file("a.parquet")])
+    before, known = IcebergTable.from_metadata(made.commit()), {}
+    made.manifests[0]._data[-1] = 100
+    after = IcebergTable.from_metadata(made.commit())
+    for version, first in [(before, None), (after, 100)]:
+        (part,) = read_contents(version.table.io, version.table.current_snapshot().manifest_list, known)
+        assert [entry.first_row_id for entry in part.entries] == [first]
