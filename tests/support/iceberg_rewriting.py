@@ -41,6 +41,10 @@ def local(path: str) -> str:
 # --- replacement files ---------------------------------------------------------------------------------------------
 
 
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"x": pa.array(values, pa.int64()), "y": pa.array([v * 10 for v in values], pa.int64())})
+
+
 def replacement(table: IcebergTable, snapshot, files=None, *, layout=LAYOUT, run="r1", each=1000) -> Rewrite:
     """Write new files of at most `each` rows for some files of a snapshot; nothing is committed."""
     files = np.arange(len(snapshot.files)) if files is None else np.array(files, np.int64)

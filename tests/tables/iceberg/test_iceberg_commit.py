@@ -1,28 +1,20 @@
-"""Commits of rewrites to Iceberg tables, against writers that are faster: rows are neither lost nor brought back."""
+"""Commits of rewrites to Iceberg tables: files, partitions, deletes, and catalogs that fail."""
 
 import os
-import struct
 from collections import Counter
-from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
-from threading import Thread
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.expressions import EqualTo
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
-from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType, TimestampType
 
+from support.iceberg_commits import PARTITIONED, made, partitioned_rows, paths, read, rows, summary
 from support.iceberg_rewriting import (
     LAYOUT,
     Writer,
@@ -32,80 +24,18 @@ from support.iceberg_rewriting import (
     local,
     opened,
     replacement,
-    rows_of,
 )
-from support.iceberg_tables import catalog_in, properties_in
 from zonal.errors import CommitUnknownError, ConflictError, TableError
 from zonal.layouts.layout import Layout
-from zonal.plan.rewrite import ColumnMetrics, Written
 from zonal.tables.iceberg.avro import records
 from zonal.tables.iceberg.manifests import read_contents
-from zonal.tables.iceberg.metrics import data_file, kept_metrics, truncated_bytes, truncated_text
 from zonal.tables.iceberg.table import IcebergTable
-
-SCHEMA = Schema(
-    NestedField(1, "x", LongType(), required=False),
-    NestedField(2, "y", DoubleType(), required=False),
-    NestedField(3, "s", StringType(), required=False),
-)
-
-
-def rows(start: int, count: int = 25) -> pa.Table:
-    numbers = range(start, start + count)
-    return pa.table(
-        {
-            "x": pa.array(numbers, pa.int64()),
-            "y": pa.array([float(n % 7) for n in numbers]),
-            "s": pa.array([f"s{n}" for n in numbers], pa.large_string()),
-        }
-    )
-
-
-@pytest.fixture
-def catalog(tmp_path) -> SqlCatalog:
-    return catalog_in(tmp_path)
-
-
-def made(catalog, *, version: int = 2, files: int = 4, schema=SCHEMA, **options):
-    """Make `db.t` of some files with 25 rows each."""
-    first = min(version, 2)
-    table = catalog.create_table("db.t", schema, properties={"format-version": str(first)}, **options)
-    for number in range(files):
-        table.append(rows(25 * number))
-    if version == 3:
-        upgraded(catalog)
-    return opened(catalog)
-
-
-def upgraded(catalog) -> None:
-    """Upgrade a table to version 3 and give all rows ids, by a snapshot that changes nothing."""
-    writer = Writer(catalog, format_version=3)
-    for manifest in list(writer.manifests):
-        writer.manifests.remove(manifest)
-        writer.manifests.append(manifest)
-        writer.add_rows(manifest.added_rows_count)
-    writer.publish()
 
 
 def contents(catalog) -> Counter:
     """Count the rows that the table has, as PyIceberg reads them."""
     table = catalog.load_table("db.t").scan().to_arrow()
     return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
-
-
-def read(table: IcebergTable) -> list[int]:
-    """Return the values of `x`, as the scan says that they are read."""
-    snapshot = table.snapshot()
-    scan = table.scan(snapshot, np.arange(len(snapshot.files)))
-    return sorted(x for source in scan.sources for x in rows_of(source, scan.reading)["x"].to_pylist())
-
-
-def summary(catalog) -> dict[str, str]:
-    return dict(catalog.load_table("db.t").current_snapshot().summary.additional_properties)
-
-
-def paths(snapshot, files) -> set[str]:
-    return {snapshot.files.paths[file].as_py() for file in files}
 
 
 # --- one commit ----------------------------------------------------------------------------------------------------
@@ -244,30 +174,6 @@ def test_layouts_of_files_are_known_from_their_folder_once_the_snapshot_is_expir
     assert sorted(newest.files.layout_ids.to_pylist(), key=str) == [None, LAYOUT.id]
 
 
-# --- partitions ----------------------------------------------------------------------------------------------------
-
-PARTITIONED = Schema(
-    NestedField(1, "x", LongType(), required=False),
-    NestedField(2, "y", DoubleType(), required=False),
-    NestedField(3, "s", StringType(), required=False),
-    NestedField(4, "ts", TimestampType(), required=False),
-)
-
-
-def partitioned_rows(start: int) -> pa.Table:
-    numbers = range(start, start + 40)
-    names = ["a", None, "", "x/y", "p%q", "é=+"]
-    days = [None if n % 5 == 0 else datetime(2026, 1, 1 + n % 2, 3) for n in numbers]
-    return pa.table(
-        {
-            "x": pa.array([None if n % 11 == 0 else n for n in numbers], pa.int64()),
-            "y": pa.array([float("nan") if n % 3 == 0 else n / 2 for n in numbers]),
-            "s": pa.array([names[n % 6] for n in numbers], pa.large_string()),
-            "ts": pa.array(days, pa.timestamp("us")),
-        }
-    )
-
-
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(
     ("source", "transform"),
@@ -321,244 +227,6 @@ def test_files_keep_their_spec_after_the_partitioning_was_changed_and_its_column
     assert sorted(map(str, current.scan().to_arrow().to_pylist())) == before
     assert {file.spec_id for file in new} == {0, 1}
     assert {(f.spec_id, str(f.partition)) for f in new} == {(f.spec_id, str(f.partition)) for f in old}
-
-
-# --- other writers -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(params=[2, 3])
-def version(request) -> int:
-    return request.param
-
-
-def test_a_concurrent_append_survives(catalog):
-    table = made(catalog)
-    rewrite = replacement(table, table.snapshot())
-    catalog.load_table("db.t").append(rows(100))
-    table.commit(rewrite)
-    assert read(table.newest()) == list(range(125))
-    assert len(catalog.load_table("db.t").scan().to_arrow()) == 125
-    assert summary(catalog)["total-records"] == "125"
-
-
-def test_a_file_that_was_deleted_overwritten_or_rewritten_meanwhile_is_a_conflict_that_names_it(catalog):
-    table = made(catalog)
-    snapshot = table.snapshot()
-    rewrite = replacement(table, snapshot, [0, 1, 2])
-    (hit,) = [file for file in range(4) if 30 in rows_at(snapshot, file)]
-    catalog.load_table("db.t").delete(EqualTo("x", 30))
-    with pytest.raises(ConflictError, match="were removed from") as caught:
-        table.commit(rewrite)
-    assert caught.value.paths == paths(snapshot, [hit])
-    assert read(table.newest()) == [x for x in range(100) if x != 30]
-    second = table.newest()
-    later = replacement(second, second.snapshot(), run="r2")
-    other = table.newest()
-    other.commit(replacement(other, other.snapshot(), [1], run="r3"))
-    with pytest.raises(ConflictError) as caught:
-        second.commit(later)
-    assert len(caught.value.paths) == 1
-    assert read(table.newest()) == [x for x in range(100) if x != 30]
-
-
-def rows_at(snapshot, file: int) -> list[int]:
-    return pq.read_table(local(snapshot.files.paths[file].as_py()))["x"].to_pylist()
-
-
-def deleting(catalog, folder, version, path, *positions) -> None:
-    if version == 3:
-        delete_vectors(catalog, folder, {path: list(positions)})
-    else:
-        delete_positions(catalog, folder, {path: list(positions)}, paths=(path, path))
-
-
-@pytest.mark.parametrize("then_append", [False, True])
-@pytest.mark.parametrize("reload", [False, True])
-def test_a_delete_in_a_rewritten_file_is_a_conflict(catalog, tmp_path, version, then_append, reload):
-    table = made(catalog, version=version)
-    snapshot = table.snapshot()
-    path = snapshot.files.paths[1].as_py()
-    rewrite = replacement(table, snapshot, [0, 1])
-    deleting(catalog, tmp_path, version, path, 3)
-    more = 25 if then_append and version == 2 else 0
-    if more:
-        catalog.load_table("db.t").append(rows(100))
-    elif then_append:
-        Writer(catalog).publish()
-    with pytest.raises(ConflictError, match="were deleted from") as caught:
-        (table.newest() if reload else table).commit(rewrite)
-    assert caught.value.paths == {path}
-    assert len(read(table.newest())) == 99 + more
-
-
-def test_a_delete_in_another_file_is_none(catalog, tmp_path, version):
-    table = made(catalog, version=version)
-    snapshot = table.snapshot()
-    rewrite = replacement(table, snapshot, [0, 1])
-    deleting(catalog, tmp_path, version, snapshot.files.paths[2].as_py(), 3)
-    table.commit(rewrite)
-    assert len(read(table.newest())) == 99
-    assert catalog.load_table("db.t").scan().to_arrow().num_rows == 99
-
-
-def test_a_delete_file_of_the_partition_is_opened_to_see_what_it_is_about(catalog, tmp_path):
-    table = made(catalog)
-    snapshot = table.snapshot()
-    rewrite = replacement(table, snapshot, [0, 1])
-    delete_positions(catalog, tmp_path, {snapshot.files.paths[file].as_py(): [0] for file in (2, 3)})
-    table.commit(rewrite)
-    assert len(read(table.newest())) == 98
-    table = table.newest()
-    snapshot = table.snapshot()
-    rewrite = replacement(table, snapshot, run="r2")
-    hit, missed = (snapshot.files.paths[file].as_py() for file in (0, 1))
-    delete_positions(catalog, tmp_path, {hit: [5]})
-    with pytest.raises(ConflictError) as caught:
-        table.commit(rewrite)
-    assert caught.value.paths == {hit}
-    assert missed not in caught.value.paths
-
-
-def test_a_delete_file_that_cant_be_opened_is_a_conflict_of_all_it_may_be_about(catalog, tmp_path):
-    table = made(catalog)
-    snapshot = table.snapshot()
-    rewrite = replacement(table, snapshot, [0, 1])
-    writer = Writer(catalog)
-    writer.add_manifest([writer.position_deletes(f"file://{tmp_path}/nowhere.parquet")])
-    writer.publish()
-    with pytest.raises(ConflictError) as caught:
-        table.commit(rewrite)
-    assert caught.value.paths == paths(snapshot, [0, 1])
-
-
-def test_equality_deletes_committed_meanwhile_apply_to_the_new_files(catalog, tmp_path):
-    table = made(catalog)
-    rewrite = replacement(table, table.snapshot())
-    delete_equal(catalog, tmp_path, pa.table({"x": pa.array([7, 30], pa.int64())}), [1])
-    table.commit(rewrite)
-    assert read(table.newest()) == [x for x in range(100) if x not in (7, 30)]
-    found = summary(catalog)
-    assert "removed-delete-files" not in found
-
-
-def test_equality_deletes_of_the_base_dont_delete_rows_that_came_back(catalog, tmp_path):
-    table = made(catalog)
-    delete_equal(catalog, tmp_path, pa.table({"x": pa.array([7, 30], pa.int64())}), [1])
-    writer = Writer(catalog)  # PyIceberg's own append gives up where there are equality deletes
-    writer.append(rows(7, 1), tmp_path)
-    writer.publish()
-    table = table.newest()
-    want = [x for x in range(100) if x != 30]
-    assert read(table) == want
-    table.commit(replacement(table, table.snapshot()))
-    assert read(table.newest()) == want
-    assert sorted(catalog.load_table("db.t").scan().to_arrow()["x"].to_pylist()) == want
-    found = summary(catalog)
-    assert found["removed-equality-delete-files"] == found["removed-delete-files"] == "1"
-    assert found["removed-equality-deletes"] == "2"
-
-
-def test_an_expired_base_or_a_branch_that_was_rolled_back_is_a_conflict_of_everything(catalog):
-    table = made(catalog)
-    rewrite = replacement(table, table.snapshot())
-    base = rewrite.base.version
-    catalog.load_table("db.t").append(rows(100))
-    current = catalog.load_table("db.t")
-    parent = current.metadata.snapshot_by_id(base).parent_snapshot_id
-    current.manage_snapshots().set_current_snapshot(snapshot_id=parent).commit()
-    with pytest.raises(ConflictError, match="rolled back") as caught:
-        table.commit(rewrite)
-    assert caught.value.paths == frozenset()
-    catalog.load_table("db.t").maintenance.expire_snapshots().by_id(base).commit()
-    with pytest.raises(ConflictError, match="expired") as caught:
-        table.commit(rewrite)
-    assert caught.value.paths == frozenset()
-
-
-def test_harmless_changes_of_schema_spec_and_properties_let_a_commit_through(catalog):
-    table = made(catalog)
-    rewrite = replace(replacement(table, table.snapshot()), layout=Layout("zorder", ("x",)))
-    current = catalog.load_table("db.t")
-    with current.update_schema() as update:
-        update.add_column("new", StringType())
-        update.rename_column("y", "why")
-        update.delete_column("s")
-    with current.update_spec() as update:
-        update.add_field("x", BucketTransform(4), "b")
-    with current.transaction() as transaction:
-        transaction.set_properties({"owner": "me"})
-    table.commit(rewrite)
-    after = catalog.load_table("db.t").scan().to_arrow()
-    assert after.column_names == ["x", "why", "new"]
-    assert sorted(after["x"].to_pylist()) == list(range(100))
-    assert after["new"].null_count == 100
-    assert sorted(after["why"].to_pylist()) == sorted(rows(0, 100)["y"].to_pylist())
-
-
-@pytest.mark.parametrize("change", ["rename", "drop", "drop and add"])
-def test_a_layout_by_a_column_that_is_gone_meanwhile_is_not_recorded(change, catalog):
-    table = made(catalog)
-    rewrite = replacement(table, table.snapshot())
-    current = catalog.load_table("db.t")
-    with current.update_schema() as update:
-        if change == "rename":
-            update.rename_column("y", "why")
-        else:
-            update.delete_column("y")
-    if change == "drop and add":
-        with catalog.load_table("db.t").update_schema() as update:
-            update.add_column("y", LongType())
-    with pytest.raises(ConflictError, match=r"'y' of 'db.t' was (renamed to 'why'|dropped) during the rewrite"):
-        table.commit(rewrite)
-    assert "zonal.layout" not in catalog.load_table("db.t").metadata.properties
-
-
-def test_a_type_that_was_widened_meanwhile_is_read_from_the_new_files(catalog):
-    current = catalog.create_table(
-        "db.t", Schema(NestedField(1, "x", IntegerType()), NestedField(2, "y", IntegerType()))
-    )
-    current.append(pa.table({"x": pa.array([1, 2], pa.int32()), "y": pa.array([3, 4], pa.int32())}))
-    table = opened(catalog)
-    rewrite = replacement(table, table.snapshot())
-    with current.update_schema() as update:
-        update.update_column("x", LongType())
-    table.commit(rewrite)
-    assert catalog.load_table("db.t").scan().to_arrow().to_pydict() == {"x": [1, 2], "y": [3, 4]}
-    bounds = table.newest().snapshot().files.bounds["x"]
-    assert (bounds.lower.to_pylist(), bounds.upper.to_pylist()) == ([1], [2])
-
-
-def test_rewriters_and_appenders_race_and_no_row_is_lost(catalog, tmp_path):
-    made(catalog, files=6)
-    done: list[str] = []
-
-    def own() -> SqlCatalog:
-        return SqlCatalog("test", **properties_in(tmp_path))
-
-    def rewriting(number: int) -> None:
-        table = opened(own())
-        snapshot = table.snapshot()
-        done.append(str(table.commit(replacement(table, snapshot, [2 * number, 2 * number + 1], run=f"r{number}"))))
-
-    def appending(number: int) -> None:
-        for attempt in range(50):
-            try:
-                own().load_table("db.t").append(rows(1000 * (number + 1), 10))
-                done.append(f"a{number}")
-                return
-            except Exception:  # noqa: PERF203 - PyIceberg's append gives up early, and SQLite may be locked
-                assert attempt < 49
-
-    threads = [Thread(target=target, args=(n,)) for n in range(3) for target in (rewriting, appending)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(done) == 6
-    found = catalog.load_table("db.t").scan().to_arrow()["x"].to_pylist()
-    want = [*range(150), *(x for n in range(3) for x in range(1000 * (n + 1), 1000 * (n + 1) + 10))]
-    assert sorted(found) == want
-    assert summary(catalog)["total-records"] == "180"
 
 
 # --- catalogs that fail --------------------------------------------------------------------------------------------
@@ -712,148 +380,3 @@ def test_delete_manifests_keep_all_fields_and_equality_ids_are_ints(catalog, tmp
     assert part.line[517] == 1
     statuses = Counter(record[0] for record in records(data))
     assert statuses == {0: 2, 2: 1}
-
-
-# --- version 3 -----------------------------------------------------------------------------------------------------
-
-
-def lineage(table: IcebergTable) -> dict[int, tuple[int, int]]:
-    snapshot = table.snapshot()
-    scan = table.scan(snapshot, np.arange(len(snapshot.files)))
-    return {
-        row["x"]: (row["_row_id"], row["_last_updated_sequence_number"])
-        for source in scan.sources
-        for row in rows_of(source, scan.reading).to_pylist()
-    }
-
-
-def test_row_ids_and_versions_stay_through_rewrites(catalog):
-    table = made(catalog, version=3)
-    before = lineage(table)
-    assert sorted(row_id for row_id, _ in before.values()) == list(range(100))
-    assert Counter(sequence for _, sequence in before.values()) == {1: 25, 2: 25, 3: 25, 4: 25}
-    for run in ("r1", "r2"):
-        table = table.newest()
-        current = catalog.load_table("db.t")
-        next_row_id = current.metadata.next_row_id
-        table.commit(replacement(table, table.snapshot(), [0, 2], run=run))
-        after = catalog.load_table("db.t")
-        snapshot = after.current_snapshot()
-        assert snapshot.first_row_id == next_row_id
-        assert after.metadata.next_row_id == next_row_id + snapshot.added_rows
-        assert snapshot.added_rows >= 50
-        assert lineage(table.newest()) == before
-    for part in read_contents(after.io, snapshot.manifest_list):
-        assert part.line[520] is not None
-
-
-def test_files_from_before_version_3_have_null_ids_until_they_get_some(catalog):
-    made(catalog)
-    writer = Writer(catalog, format_version=3)
-    writer.publish()
-    table = opened(catalog)
-    assert set(lineage(table).values()) == {(None, None)}
-    table.commit(replacement(table, table.snapshot(), [0, 1]))
-    after = lineage(table.newest())
-    assert len({row_id for row_id, _ in after.values()}) == 100
-    assert catalog.load_table("db.t").metadata.next_row_id >= 100
-
-
-def test_metadata_that_would_be_lost_is_refused(catalog):
-    made(catalog, version=3)
-    writer = Writer(catalog)
-    writer.metadata["encryption-keys-of-tomorrow"] = [{"key-id": "k"}]
-    writer.publish()
-    table = opened(catalog)
-    with pytest.raises(TableError, match="'encryption-keys-of-tomorrow'"):
-        table.writing(table.snapshot(), layout=LAYOUT, run="r")
-
-
-def test_nothing_of_pyiceberg_is_changed_for_version_3(catalog):
-    table = made(catalog, version=3)
-    table.commit(replacement(table, table.snapshot()))
-    with pytest.raises(NotImplementedError):
-        catalog.load_table("db.t").metadata.model_dump_json()
-    with pytest.raises(NotImplementedError), catalog.load_table("db.t").transaction() as transaction:
-        transaction.set_properties({"a": "b"})
-
-
-# --- metrics -------------------------------------------------------------------------------------------------------
-
-
-def test_bounds_counts_and_nans_are_those_of_the_rows(catalog):
-    table = made(catalog, schema=PARTITIONED, files=0)
-    current = catalog.load_table("db.t")
-    current.append(partitioned_rows(0))
-    current.append(partitioned_rows(40))
-    table = opened(catalog)
-    table.commit(replacement(table, table.snapshot()))
-    files = table.newest().snapshot().files
-    data = pa.concat_tables([partitioned_rows(0), partitioned_rows(40)]).to_pydict()
-    numbers = [x for x in data["x"] if x is not None]
-    assert (files.bounds["x"].lower[0].as_py(), files.bounds["x"].upper[0].as_py()) == (min(numbers), max(numbers))
-    assert files.bounds["x"].nulls.tolist() == [data["x"].count(None)]
-    real = [y for y in data["y"] if y == y]  # noqa: PLR0124
-    assert files.bounds["y"].lower[0].as_py() == min(real)
-    assert not files.bounds["y"].upper[0].is_valid, "NaN is above all numbers"
-    assert files.bounds["y"].nans.tolist() == [80 - len(real)]
-    assert files.bounds["s"].lower[0].as_py() == b""
-    times = [t for t in data["ts"] if t is not None]
-    assert files.bounds["ts"].upper[0].as_py() == max(times)
-
-
-def kept(properties, keys=(), schema=SCHEMA):
-    return {k.field_id: (k.counts, k.bounds, k.length) for k in kept_metrics(schema, properties, keys)}
-
-
-def test_settings_decide_which_metrics_are_kept_and_keys_always_have_bounds():
-    everything = "write.metadata.metrics.default"
-    assert kept({}) == dict.fromkeys((1, 2, 3), (True, True, 16))
-    assert kept({everything: "none"}, ["s"]) == {1: (False, False, 16), 2: (False, False, 16), 3: (True, True, 16)}
-    assert kept({everything: "counts"})[1][:2] == (True, False)
-    assert kept({everything: "full"}, ["s"])[3] == (True, True, None)
-    assert kept({everything: "truncate(4)"})[3] == (True, True, 4)
-    assert kept({everything: "truncate(4)"}, ["s"])[3] == (True, True, 16)
-    assert kept({"write.metadata.metrics.column.s": "none"})[3][:2] == (False, False)
-    wide = Schema(*(NestedField(n, f"c{n}", LongType()) for n in range(1, 121)))
-    assert sum(counts for counts, _, _ in kept({}, schema=wide).values()) == 100
-    assert sum(counts for counts, _, _ in kept({}, ["c120"], schema=wide).values()) == 101
-    most = "write.metadata.metrics.max-inferred-column-defaults"
-    assert sum(counts for counts, _, _ in kept({most: "7"}, schema=wide).values()) == 7
-    assert sum(counts for counts, _, _ in kept({everything: "counts"}, schema=wide).values()) == 120
-
-
-@given(st.text(min_size=0, max_size=8), st.integers(1, 4))
-def test_a_cut_bound_of_text_still_holds(text, length):
-    lower, upper = truncated_text(text, length, upper=False), truncated_text(text, length, upper=True)
-    assert lower <= text
-    assert len(lower) <= length
-    if upper is not None:
-        assert upper >= text
-        assert upper.encode() >= text.encode()
-        assert len(upper) <= length
-    else:
-        assert set(text[:length]) == {"\U0010ffff"}
-
-
-@given(st.binary(max_size=8), st.integers(1, 4))
-def test_a_cut_bound_of_bytes_still_holds(value, length):
-    assert truncated_bytes(value, length, upper=False) <= value
-    upper = truncated_bytes(value, length, upper=True)
-    assert upper >= value if upper is not None else set(value[:length]) == {255}
-
-
-def test_bounds_beyond_pythons_calendar_and_both_zeros_are_written():
-    schema = Schema(NestedField(1, "ts", TimestampType()), NestedField(2, "y", DoubleType()))
-    most = pa.scalar(2**62, pa.timestamp("us"))
-    zero, nan = pa.scalar(0.0), pa.scalar(float("nan"))
-    columns = (
-        ColumnMetrics("ts", 1, 2, 0, 0, pa.scalar(-(2**62), pa.timestamp("us")), most),
-        ColumnMetrics("y", 1, 2, 0, 1, zero, nan),
-    )
-    file = data_file(Written("p", 1, 2, 0, columns), kept_metrics(schema, {}, []), partition={})
-    assert struct.unpack("<q", file[128][1]) == (2**62,)
-    assert file[125][2] == struct.pack("<d", -0.0)
-    assert 2 not in file[128]
-    with pytest.raises(TableError, match="1 columns instead of 2"):
-        data_file(Written("p", 1, 2, 0, columns[:1]), kept_metrics(schema, {}, []), partition={})
