@@ -150,7 +150,9 @@ def test_explain_tells_what_a_query_reads(folder):
 
 def test_a_query_of_several_tables_says_which_one_this_is(folder):
     query = "SELECT * FROM {} e JOIN users u ON e.id = u.id WHERE e.id = 5 AND u.id > 100"
-    assert "Name one of them (--as): 'orders', 'users'" in run("explain", folder, "--sql", query.format("orders")).stderr
+    assert (
+        "Name one of them (--as): 'orders', 'users'" in run("explain", folder, "--sql", query.format("orders")).stderr
+    )
     assert "id skipped 3 files" in run("explain", folder, "--sql", query.format("events")).stdout, "its own name"
     for option in ("--as", "--name"):
         told = run("explain", folder, "--sql", query.format("orders"), option, "orders")

@@ -96,7 +96,7 @@ def explain(
     picture: bool | None = None,
     progress: Progress | None = None,
 ) -> Explanation:
-    """Tell what a condition or a whole statement reads: partitions, files, row groups, pages, and what skipped the rest.
+    """Tell which partitions, files, row groups and pages a condition or statement reads, and what skipped the rest.
 
     A statement is read as `audit` and `advise` read it.
 

@@ -15,9 +15,9 @@ from zonal.errors import PredicateError, ZonalError, in_python, option, quoted
 from zonal.predicates.calendar import zone_of
 from zonal.predicates.expressions import Column, Compare, In, leaves
 from zonal.sql.ask import TableRead, ask, guess_dialect
+from zonal.sql.query import tables_in
 from zonal.sql.statement import known_dialect
 from zonal.sql.views import check_views
-from zonal.sql.query import tables_in
 from zonal.workload.entries import entries_of
 from zonal.workload.log_files import LogFile, find_logs
 from zonal.workload.query import LogError, Summary, Workload, is_usable, signature

@@ -563,7 +563,7 @@ def test_failures_on_spark_are_told_in_words_and_leave_nothing(tmp_path):
     bare = tmp_path / "bare" / "bin" / "python"
     (tmp_path / "tmp").mkdir()
     told = subprocess.run(
-        [sys.executable, "-c", FAILING, str(Path(__file__).parent), str(tmp_path / "table"), str(bare)],
+        [sys.executable, "-c", FAILING, str(Path(__file__).parents[1]), str(tmp_path / "table"), str(bare)],
         check=False, capture_output=True, text=True, timeout=300, env=os.environ | {"TMPDIR": str(tmp_path / "tmp")},
     )  # fmt: skip
     assert told.returncode == 0, told.stderr[-3000:]
