@@ -1,1 +1,1 @@
-"""What audits and rewrites of tables found over time, in a database of the user's choice."""
+"""The history: records of audits and rewrites over time, in a database of the user's choice."""

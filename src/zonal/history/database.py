@@ -1,4 +1,4 @@
-"""Which database the history is, and connections to it that behave alike in all of them."""
+"""The history's database: its URL, and connections that behave alike in every database."""
 
 import os
 import re
@@ -14,18 +14,18 @@ from zonal.errors import option, quoted
 from zonal.history.records import HistoryError
 
 _BUSY_MILLISECONDS = 30_000
-"""How long a database waits for another process that writes."""
+"""How long to wait for another process that writes."""
 _CONNECT_SECONDS = 10
 """How long a server may take to answer."""
 _DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
-"""What a URL without a driver means; SQLAlchemy's own choice depends on its version."""
+"""The driver of a URL without one; SQLAlchemy's own choice depends on its version."""
 _PACKAGES = {"psycopg": "psycopg[binary]", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
 _SECRET = re.compile(r"pass|secret|token|key", re.IGNORECASE)
 _FORMS = "Give sqlite:///PATH, postgresql://USER:PASSWORD@HOST/DATABASE or another URL of SQLAlchemy"
 
 
 def url_of(given: str | None) -> URL:
-    """Return the database that was given, or that of the environment, or the user's own."""
+    """Return the URL that was given, or $ZONAL_DATABASE, or SQLite in the user's state folder."""
     text = given if given is not None else os.environ.get("ZONAL_DATABASE") or None
     if text is None:
         return URL.create("sqlite", database=str(_state_folder() / "zonal" / "history.db"))
@@ -33,14 +33,14 @@ def url_of(given: str | None) -> URL:
         url = make_url(text.strip())
     except (ArgumentError, ValueError):  # their messages may quote a password
         url = None
-    if url is None or not text.isprintable() or "@" in (url.host or ""):  # else a part of a password is the host's
+    if url is None or not text.isprintable() or "@" in (url.host or ""):  # an @ in the password splits it
         source = "The database's URL" if given is not None else "The URL in $ZONAL_DATABASE"
         raise HistoryError(f"{source} can't be read. {_FORMS}; in user and password, write @ : / as %40 %3A %2F.")
     return url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
 
 
 def _state_folder() -> Path:
-    """Return where programs of this user keep what they remember, as freedesktop.org says: a relative one is none."""
+    """Return the user's state folder (XDG Base Directory Specification; a relative $XDG_STATE_HOME is ignored)."""
     named = Path(os.environ.get("XDG_STATE_HOME", ""))
     if named.is_absolute():
         return named
@@ -51,7 +51,7 @@ def _state_folder() -> Path:
 
 
 def within(url: str, folder: Path) -> str:
-    """Take a relative path of SQLite to be within a folder; other URLs stay as they are.
+    """Resolve a relative path of SQLite against a folder; other URLs stay as they are.
 
     >>> within("sqlite:///history.db", Path("/etc/zonal"))
     'sqlite:////etc/zonal/history.db'
@@ -65,7 +65,7 @@ def within(url: str, folder: Path) -> str:
 
 
 def file_of(url: URL) -> Path | None:
-    """Return SQLite's file; None for other databases, for memory, and for URIs, which SQLite itself reads."""
+    """Return SQLite's file; None for other databases, for memory, and for URIs, which SQLite itself parses."""
     database = url.database or ""
     if url.get_backend_name() != "sqlite" or database in ("", ":memory:") or database.startswith("file:"):
         return None
@@ -73,25 +73,25 @@ def file_of(url: URL) -> Path | None:
 
 
 def shown_url(url: URL) -> str:
-    """Return a URL for people: no password, and no options, which may hold one."""
+    """Return a URL for people, without its password, and without options, which may hold one."""
     return quoted(url.set(query={}).render_as_string(hide_password=True), limit=200)
 
 
 def problem_text(error: Exception, url: URL) -> str:
-    """Return the first line of what a database says, without the URL's secrets."""
-    said = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
+    """Return the first line of a database's error, without the URL's secrets."""
+    message = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
     for secret in sorted(_secrets(url), key=len, reverse=True):
-        said = said.replace(secret, "***")
-    line = " ".join(said.splitlines()[0].split())[:300]
+        message = message.replace(secret, "***")
+    line = " ".join(message.splitlines()[0].split())[:300]
     return "".join(char if char.isprintable() else "?" for char in line).rstrip(".") + "."
 
 
 def _secrets(url: URL) -> list[str]:
-    found = [url.password] if url.password else []
+    secrets = [url.password] if url.password else []
     for name, value in url.query.items():
         if _SECRET.search(name):
-            found.extend((value,) if isinstance(value, str) else value)
-    return [secret for secret in map(str, found) if secret]
+            secrets.extend((value,) if isinstance(value, str) else value)
+    return [secret for secret in map(str, secrets) if secret]
 
 
 def connect_to(url: URL) -> Engine:
@@ -99,8 +99,8 @@ def connect_to(url: URL) -> Engine:
     shown = shown_url(url)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SAWarning)  # of options that it passes over
-            engine = create_engine(url, connect_args=_patience(url))
+            warnings.simplefilter("ignore", SAWarning)  # about options that it ignores
+            engine = create_engine(url, connect_args=_timeouts(url))
     except NoSuchModuleError:
         raise HistoryError(f"SQLAlchemy knows no database {quoted(url.drivername)} as in {shown}. {_FORMS}.") from None
     except ImportError as error:
@@ -114,8 +114,8 @@ def connect_to(url: URL) -> Engine:
     return engine
 
 
-def _patience(url: URL) -> dict[str, object]:
-    """Return how long PostgreSQL is waited for, in seconds, where the URL doesn't say it; others have their own."""
+def _timeouts(url: URL) -> dict[str, object]:
+    """Return PostgreSQL's timeouts where the URL doesn't set them; other databases keep their defaults."""
     if not url.drivername.startswith("postgresql+psycopg"):
         return {}
     waits = {"connect_timeout": _CONNECT_SECONDS, "options": f"-c lock_timeout={_BUSY_MILLISECONDS}"}
@@ -130,10 +130,10 @@ def _missing(error: ImportError, shown: str) -> str:
 
 
 def _keep_transactions(engine: Engine, *, wait: bool) -> None:
-    """Let a transaction of SQLite hold for CREATE and ALTER, too, which Python's driver would commit one by one."""
+    """Make SQLite's transactions include CREATE and ALTER, which Python's driver would commit one by one."""
 
     def connected(connection: Any, _: object) -> None:  # noqa: ANN401 - of whatever driver
-        connection.isolation_level = None  # the driver begins nothing by itself
+        connection.isolation_level = None  # the driver begins no transaction by itself
         if wait:
             cursor = connection.cursor()
             cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")

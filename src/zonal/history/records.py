@@ -1,4 +1,4 @@
-"""Audits and rewrites as rows: what is remembered of each, small enough to keep for years."""
+"""Records of audits and rewrites, small enough to keep for years."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,29 +12,29 @@ class HistoryError(ZonalError):
 
 @dataclass(frozen=True)
 class AuditRecord:
-    """What one audit of a table found; shares and ratios are from 0 to 1."""
+    """The result of one audit of a table; shares and ratios are from 0 to 1."""
 
     table: str
-    """As it was named."""
+    """The table's name as it was given."""
     location: str
-    """Where it lies: what makes it the same table as before."""
+    """The table's location, which identifies it."""
     format: str
     version: int | None
     audited: datetime
-    """With its time zone; it is remembered in UTC."""
+    """With its time zone; it is stored in UTC."""
     queries: int
     ratio: float | None
-    """Files read, of the files in partitions that might match; None where no query could be helped."""
+    """Files read per file in partitions that might match; None where clustering could help no query."""
     byte_ratio: float | None
     file_share: float
     byte_share: float
     partition_byte_share: float
     selectivity: float | None
     fresh_share: float | None
-    """Share of the bytes that would be read of the table, freshly clustered; None where it wasn't predicted."""
+    """Share of the bytes that queries would read if the table were freshly clustered; None where not predicted."""
     excess_share: float
     alerts: tuple[str, ...] = ()
-    """What they say."""
+    """The alerts' texts."""
     culprit: str = ""
     """The sentence about the commit that caused most of the excess, if one did."""
     layout: str | None = None
@@ -42,13 +42,13 @@ class AuditRecord:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What one rewrite of a table did."""
+    """The result of one rewrite of a table."""
 
     table: str
     location: str
     format: str
     version: int | None
-    """That its last commit made."""
+    """The version that its last commit made."""
     finished: datetime
     run: str
     layout: str
@@ -58,11 +58,12 @@ class RunRecord:
     added_files: int
     added_bytes: int
     queries: int | None
-    """Where queries were given: their number, and the mean share of the bytes that they read …"""
+    """The number of queries, if a log was given."""
     share_before: float | None
+    """The mean share of the bytes that queries read; like the next two, None without queries."""
     share_predicted: float | None
     share_after: float | None
     seconds: float
     predicted_files: int | None = None
-    """What was expected of the new files before they were written; None for runs of an older zonal."""
+    """New files that were expected before the rewrite; None for runs of an older zonal, like their bytes."""
     predicted_bytes: int | None = None

@@ -1,8 +1,8 @@
-"""The history's tables, and how a database of an older zonal becomes one of this.
+"""The history's tables, and the migrations from the schemas of older versions of zonal.
 
-Each migration is written against what the one before it left, and never changed again. SQLite and PostgreSQL run all
-that are due in one transaction, under a lock: processes that open an old or empty database at the same time migrate it
-once. Other databases may commit each of its statements, so every step first looks whether it was done.
+Each migration is written against the schema that the one before it left, and never changed again. SQLite and
+PostgreSQL run all pending ones in one transaction, under a lock: processes that open an old or empty database at the
+same time migrate it once. Other databases may commit every statement, so each step first checks whether it was done.
 """
 
 from collections.abc import Callable
@@ -34,10 +34,10 @@ from sqlalchemy.types import TypeDecorator
 from zonal.history.records import HistoryError
 
 _LOCK = 0x7A6F6E616C
-"""What PostgreSQL locks while the schema changes: a number of zonal's own."""
+"""Key of PostgreSQL's advisory lock while the schema changes: `zonal` in ASCII."""
 
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")
-"""Ids: SQLite numbers only INTEGER keys by itself."""
+"""The type of ids: SQLite numbers only INTEGER keys by itself."""
 _LONG = Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
 
 
@@ -52,16 +52,16 @@ class Moment(TypeDecorator[datetime]):
         return mysql.DATETIME(fsp=6) if dialect.name in ("mysql", "mariadb") else DateTime()
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Take a time to UTC."""
+        """Convert a time to UTC."""
         return None if value is None else value.astimezone(timezone.utc).replace(tzinfo=None)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Say that it is UTC."""
+        """Mark a time as UTC."""
         return None if value is None else value.replace(tzinfo=timezone.utc)
 
 
 def _table_columns() -> list[Column[object]]:
-    """Return what says of which table a row is; `location_key` is a hash: indexes take no text of any length."""
+    """Return the columns that identify a table; `location_key` is a hash, because indexes limit the length of text."""
     return [
         Column("id", _NUMBER, primary_key=True),
         Column("location_key", String(64), nullable=False),
@@ -118,14 +118,14 @@ def _first(metadata: MetaData) -> tuple[Table, Table, Table]:
 
 
 def _second(audits: Table, runs: Table) -> None:
-    """Add what came with version 2."""
+    """Add the columns and indexes of version 2."""
     audits.append_column(_share("fresh_share", unknown=True))
     Index("zonal_audits_by_table", audits.c.location_key, audits.c.audited)
     Index("zonal_runs_by_table", runs.c.location_key, runs.c.finished)
 
 
 def _third(runs: Table) -> None:
-    """Add what came with version 3."""
+    """Add the columns of version 3."""
     runs.append_column(_whole("predicted_files", unknown=True))
     runs.append_column(_whole("predicted_bytes", unknown=True))
 
@@ -136,46 +136,45 @@ _third(RUNS)
 
 
 def _create(connection: Connection) -> None:
-    """Make the tables of version 1."""
+    """Create the tables of version 1."""
     metadata = MetaData()
     _first(metadata)
     metadata.create_all(connection)
 
 
 def _add_fresh_share(connection: Connection) -> None:
-    """Remember what a fresh layout would read, and find a table's records without reading all of them."""
+    """Add the column of what a fresh layout would read, and indexes by table."""
     _add_columns(connection, AUDITS, "fresh_share")
-    known = inspect(connection)
+    inspector = inspect(connection)
     for table in (AUDITS, RUNS):
-        there = {index["name"] for index in known.get_indexes(table.name)}
+        existing = {index["name"] for index in inspector.get_indexes(table.name)}
         for index in table.indexes:
-            if index.name not in there:
+            if index.name not in existing:
                 index.create(connection)
 
 
 def _add_predicted_files(connection: Connection) -> None:
-    """Remember what was expected of a rewrite's files."""
+    """Add the columns of a rewrite's expected files and bytes."""
     _add_columns(connection, RUNS, "predicted_files", "predicted_bytes")
 
 
 def _add_columns(connection: Connection, table: Table, *names: str) -> None:
-    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    existing = {column["name"] for column in inspect(connection).get_columns(table.name)}
     for name in names:
-        if name not in there:
+        if name not in existing:
             column = CreateColumn(table.c[name]).compile(dialect=connection.dialect)
             connection.execute(text(f"ALTER TABLE {table.name} ADD {column}"))
 
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _add_fresh_share, _add_predicted_files)
-"""In order; a database's version is the number of those that it has seen."""
+"""In order; a database's version is the number of migrations that it has had."""
 
 
 def version_of(connection: Connection, shown: str = "") -> int:
-    """Return the schema's version; 0 where there is no history yet, and a `HistoryError` where it is a newer one."""
+    """Return the schema's version, 0 where there is no history yet; a newer one is a `HistoryError`."""
     if not inspect(connection).has_table("zonal_schema"):
         return 0
-    found = connection.execute(select(SCHEMA.c.version)).scalars().all()
-    version = max(found, default=0)
+    version = max(connection.execute(select(SCHEMA.c.version)).scalars().all(), default=0)
     if version > len(MIGRATIONS):
         named = f"The history {shown}" if shown else "The history"
         raise HistoryError(
@@ -186,7 +185,7 @@ def version_of(connection: Connection, shown: str = "") -> int:
 
 
 def migrate(connection: Connection) -> None:
-    """Bring the schema up to date, in the connection's transaction; of several processes, the first one does it."""
+    """Bring the schema up to date in the connection's transaction; of several processes, the first one does it."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
     version = version_of(connection)

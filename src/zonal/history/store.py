@@ -1,4 +1,4 @@
-"""The history's door: records in, records out, in SQLite or any database that SQLAlchemy reaches."""
+"""The store of the history's records, in SQLite or any database that SQLAlchemy reaches."""
 
 import json
 import math
@@ -19,20 +19,20 @@ from zonal.history.records import AuditRecord, HistoryError, RunRecord
 from zonal.history.schema import AUDITS, MIGRATIONS, RUNS, migrate, version_of
 
 MOST_RECORDS = 100
-"""Of a table, the newest ones, where no other limit is given."""
+"""The default number of a table's newest records."""
 _LARGEST = 2**63
 _MOST_LIMIT = 2**31 - 1
-"""What every database takes as a limit."""
+"""The largest LIMIT that every database takes."""
 _COLUMN = {"table": "table_name"}
 """Fields whose column has another name: `table` is a word of SQL."""
 
 
 class History:
-    """What is remembered of tables.
+    """The records of audits and rewrites.
 
-    Nothing is made before the first record is added; until then reading finds nothing. A database of an older zonal is
-    migrated when it is opened, one of a newer zonal refused. Texts keep all but what databases can't store: zero bytes
-    and halves of characters become `\\x00` and `\\udc80`.
+    Nothing is created before the first record is added; until then reading finds nothing. A database of an older zonal
+    is migrated when it is opened, one of a newer zonal refused. Texts are kept but for what databases can't store: zero
+    bytes and lone surrogates become `\\x00` and `\\udc80`.
     """
 
     def __init__(self, engine: Engine, url: URL) -> None:
@@ -42,12 +42,12 @@ class History:
 
     @classmethod
     def open(cls, url: str | None = None) -> "History":
-        """Open the database with this URL; without one, that of $ZONAL_DATABASE, or SQLite in the user's state folder.
+        """Open the database with this URL, or with $ZONAL_DATABASE, or SQLite in the user's state folder.
 
         `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE`, or what else SQLAlchemy knows. No error shows a password.
         """
-        found = url_of(url)
-        history = cls(connect_to(found), found)
+        resolved = url_of(url)
+        history = cls(connect_to(resolved), resolved)
         try:
             history._is_there()
         except ZonalError:
@@ -56,17 +56,17 @@ class History:
         return history
 
     def __enter__(self) -> "History":
-        """Use it in a `with`: it is closed at the end."""
+        """Return itself: a `with` closes it at the end."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the connections."""
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._engine.dispose()
 
     @property
@@ -75,11 +75,11 @@ class History:
         return shown_url(self._url)
 
     def add_audit(self, record: AuditRecord) -> None:
-        """Remember an audit; when this returns, it is stored."""
+        """Add an audit; when this returns, it is stored."""
         self._add(AUDITS, record)
 
     def add_run(self, record: RunRecord) -> None:
-        """Remember a rewrite; when this returns, it is stored."""
+        """Add a rewrite; when this returns, it is stored."""
         self._add(RUNS, record)
 
     def audits(self, location: str, *, limit: int = MOST_RECORDS) -> tuple[AuditRecord, ...]:
@@ -99,7 +99,7 @@ class History:
         self._current = True
 
     def _newest(self, table: Table, time: "Column[datetime]", location: str, limit: int) -> Iterator[dict[str, Any]]:
-        """Yield the fields of a table's last rows, oldest first."""
+        """Yield the fields of a table's newest rows, oldest first."""
         if limit < 1:
             raise HistoryError(f"limit={limit} is not a positive number of records.")
         if not self._is_there():
@@ -108,18 +108,18 @@ class History:
         of_table = select(*columns).where(table.c.location_key == _key_of(location))
         with self._reading() as connection:
             newest = of_table.order_by(time.desc(), table.c.id.desc()).limit(min(limit, _MOST_LIMIT))
-            found = connection.execute(newest).mappings().all()
-        for row in reversed(found):
+            rows = connection.execute(newest).mappings().all()
+        for row in reversed(rows):
             yield _fields_of({str(name): value for name, value in row.items()}, table, self.name)
 
     def _is_there(self) -> bool:
-        """Tell whether there is a history, of this schema: an older one is migrated first."""
+        """Tell whether the database has a history; one of an older schema is migrated first."""
         if self._current:
             return True
         path = file_of(self._url)
-        with self._told("read"):
+        with self._named_errors("read"):
             if path is not None and not path.exists():
-                return False  # to connect would make the file
+                return False  # connecting would create the file
         with self._reading() as connection:
             version = version_of(connection, self.name)
         if version == 0:
@@ -132,25 +132,25 @@ class History:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with self._told("read"), self._engine.connect() as connection:
+        with self._named_errors("read"), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """Open a transaction that writes; SQLite locks the file for it at once, and never fails in the middle."""
+        """Open a transaction that writes; SQLite locks the file at its start, so that it can't fail in the middle."""
         path = file_of(self._url)
-        with self._told("written"):
+        with self._named_errors("written"):
             if path is not None:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._engine.connect().execution_options(zonal_writes=True) as connection, connection.begin():
                 yield connection
 
     @contextmanager
-    def _told(self, done: str) -> Iterator[None]:
-        """Turn what a database says into an error that names it, without the password that others quote."""
+    def _named_errors(self, done: str) -> Iterator[None]:
+        """Turn a database's errors into one that names the database, without its password."""
         try:
             yield
-        except (SQLAlchemyError, OSError, ValueError) as error:  # of values that aren't what their columns say, too
+        except (SQLAlchemyError, OSError, ValueError) as error:  # ValueError: a value is not of its column's type
             raise HistoryError(
                 f"The history {self.name} can't be {done}: {problem_text(error, self._url)} Check that the database is "
                 f"reachable and may be {done}, or name another one ({option('database')}, $ZONAL_DATABASE)."
@@ -158,7 +158,7 @@ class History:
 
 
 def _row_of(record: AuditRecord | RunRecord) -> dict[str, object]:
-    """Return a record as a row; what no database can store is refused by the name of its field."""
+    """Return a record as a row; a value that no database can store is refused by the name of its field."""
     row: dict[str, object] = {"location_key": _key_of(record.location)}
     for field in fields(record):
         row[_COLUMN.get(field.name, field.name)] = _stored(field.name, getattr(record, field.name))
@@ -184,26 +184,26 @@ def _text(value: str) -> str:
 
 
 def _key_of(location: str) -> str:
-    """Return what finds a table's rows, whatever the database thinks of capitals, accents and lengths."""
+    """Return the key of a table's rows, whatever the database's collation and its limits of length."""
     return sha256(_text(location).encode()).hexdigest()
 
 
-def _fields_of(found: dict[str, Any], table: Table, shown: str) -> dict[str, Any]:
+def _fields_of(row: dict[str, Any], table: Table, shown: str) -> dict[str, Any]:
     """Turn a row into the fields of a record; SQLite may hold texts where numbers belong."""
-    for name, value in found.items():
+    for name, value in row.items():
         if isinstance(value, str | bytes) and isinstance(table.c[name].type, Integer | Double):
             raise HistoryError(f"The history {shown} has {name}={quoted(str(value))}, which is no number.")
-    found["table"] = found.pop("table_name")
-    if "alerts" in found:
-        found["alerts"] = _texts(found["alerts"], shown)
-    return found
+    row["table"] = row.pop("table_name")
+    if "alerts" in row:
+        row["alerts"] = _texts(row["alerts"], shown)
+    return row
 
 
 def _texts(stored: str, shown: str) -> tuple[str, ...]:
     try:
-        found = json.loads(stored)
+        texts = json.loads(stored)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+        texts = None
+    if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
         raise HistoryError(f"The history {shown} has alerts that are no list of texts: {quoted(stored)}.")
-    return tuple(found)
+    return tuple(texts)
