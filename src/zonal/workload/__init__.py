@@ -1,1 +1,1 @@
-"""Workloads: what query logs say that a table is asked."""
+"""Workloads: the weighted queries of a table, read from query logs."""

@@ -1,4 +1,4 @@
-"""Logs of every kind to their entries."""
+"""Entries of query logs, read from SQL, JSON, CSV, Parquet and Spark's event logs."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ _DELIMITERS = ",\t;|"
 
 
 def entries_of(log: LogFile, *, tables: Sequence[str], dialect: str | None, zone: tzinfo) -> Iterator[LogEntry]:
-    """Yield the entries of a log; a damaged rest is one entry with a problem, a log without SQL a `LogError`."""
+    """Yield the entries of a log; a damaged rest is one entry with a problem, a log without SQL is a `LogError`."""
     if log.kind == "events":
         yield from read_event_log(_event_lines(log), tables)
         return
@@ -42,7 +42,7 @@ def entries_of(log: LogFile, *, tables: Sequence[str], dialect: str | None, zone
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str | None]]:
-    """Yield lines with their numbers, None for those that are too long to be read."""
+    """Yield lines with their numbers, and None for lines that are too long."""
     with open_text(path) as stream:
         number, is_rest = 0, False
         while line := stream.readline(_LONGEST_LINE):
@@ -73,7 +73,7 @@ def _sql(name: str, path: Path, dialect: str | None) -> Iterator[LogEntry]:
 
 
 class _Columns:
-    """Remembers what the columns of a log's records tell, and whether any record had SQL."""
+    """The roles of the columns of a log's records, and whether any record had SQL."""
 
     def __init__(self, name: str, zone: tzinfo) -> None:
         self.name, self.zone = name, zone
@@ -99,20 +99,20 @@ class _Columns:
         return entry_of(flat, roles, source=source, zone=self.zone)
 
     def check(self) -> None:
-        """Raise where no record had a column with SQL, though there were records."""
+        """Raise a `LogError` if there were records, and none had a column with SQL."""
         if self.first and not self.has_sql:
             raise no_sql(self.name, self.first)
 
 
 def no_sql(name: str, columns: Sequence[str]) -> LogError:
-    """Say that a log has no column with SQL, and which it has."""
+    """Return the error of a log without a column of SQL, with the columns that it has."""
     shown = ", ".join(quoted(column) for column in columns[:20])
     known = ", ".join(("query", "sql", "statement", "query_text", "statement_text"))
     return LogError(f"The log {quoted(name)} has no column with SQL; name it one of {known}. There are: {shown}.")
 
 
 def _flat(record: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields of a record, and behind them those of the records in it."""
+    """Return the fields of a record, followed by those of the records in it, one level deep."""
     inner = {f"{k}.{n}": v for k, part in record.items() if isinstance(part, dict) for n, v in part.items()}
     return {**record, **inner}
 
@@ -138,7 +138,7 @@ def _json(name: str, path: Path, zone: tzinfo) -> Iterator[LogEntry]:
 
 
 def _is_document(path: Path) -> bool:
-    """Tell whether the file is one JSON value over many lines, rather than one a line."""
+    """Tell whether the file is one JSON value over many lines, rather than one per line."""
     for _, line in _lines(path):
         text = (line or "").strip()
         if text:
@@ -170,8 +170,8 @@ def _records(name: str, path: Path) -> list[object]:
     except (ValueError, RecursionError):
         raise LogError(f"The log {quoted(name)} is no JSON: neither one record a line nor one list of them.") from None
     if isinstance(document, dict):
-        found = _listed(document)
-        return [document] if found is None else found
+        listed = _listed(document)
+        return [document] if listed is None else listed
     return document if isinstance(document, list) else [document]
 
 
@@ -200,7 +200,7 @@ def _csv(name: str, path: Path, zone: tzinfo) -> Iterator[LogEntry]:
 
 
 def _header(line: str) -> tuple[str, list[str]]:
-    """Return the delimiter with which a column of SQL is found, and the names; else the one with most columns."""
+    """Return the delimiter that gives a column of SQL, or else the most columns, and the column names."""
     rows = {mark: next(csv.reader([line], delimiter=mark), []) for mark in _DELIMITERS}
     best = max(rows, key=lambda mark: (roles_of(tuple(rows[mark])).sql is not None, len(rows[mark])))
     return best, [column.strip() for column in rows[best]]

@@ -1,4 +1,4 @@
-"""Spark's event logs: what the plans of its SQL executions scan of one table, and with which filters."""
+"""Spark's event logs: the scans of one table in the plans of SQL executions, with their filters."""
 
 import json
 import re
@@ -27,12 +27,12 @@ _EVIDENCE = re.compile(r"([^\s,\[\](){}#]+)#\d+ (?:<=>|=|<=|>=|<|>) \d{4}-\d\d-\
 _MOST_NODES = 100_000
 
 CUT_OFF = '{"Event":"SparkListenerSQLExecutionStart"'
-"""Stands for the rest of a damaged log: no event, and counted as one that can't be read."""
+"""A line that stands for the rest of a damaged log, and is counted as an event that can't be read."""
 
 
 @dataclass
 class _Statement:
-    """An execution that nothing else started, with all that it started itself: commands run queries inside."""
+    """A root execution with all executions that it started: commands run queries inside."""
 
     source: str
     time: object = None
@@ -51,9 +51,9 @@ class _Node:
 
 
 def read_event_log(lines: Iterable[tuple[str, str]], tables: Sequence[str]) -> Iterator[LogEntry]:
-    """Yield an entry for each SQL execution of an application; `lines` are its events with where they stand.
+    """Yield one entry per SQL execution of an application; `lines` are pairs of an event's source and its text.
 
-    A scan of a cached table counts once, when the cache is filled; what one execution shows twice counts once.
+    A scan of a cached table counts once, when the cache is filled; a scan that one execution shows twice counts once.
     """
     statements: dict[object, _Statement] = {}
     roots: dict[int, object] = {}
@@ -72,9 +72,9 @@ def read_event_log(lines: Iterable[tuple[str, str]], tables: Sequence[str]) -> I
             root = roots.get(stages.get(int(stage[1]), -1)) if stage else None
             if size and root in statements:
                 statements[root].bytes = (statements[root].bytes or 0) + int(size[1])
-    for found in statements.values():
-        scans, time = tuple(found.scans.values()), moment_of(found.time, timezone.utc)
-        yield LogEntry(found.source, asked=scans, problem=found.problem, time=time, bytes=found.bytes)
+    for statement in statements.values():
+        scans, time = tuple(statement.scans.values()), moment_of(statement.time, timezone.utc)
+        yield LogEntry(statement.source, scans=scans, problem=statement.problem, time=time, bytes=statement.bytes)
 
 
 def _start(
@@ -95,18 +95,18 @@ def _start(
     root = event.get("rootExecutionId")
     roots[number] = root if isinstance(root, int) and root in statements else number
     statement = statements.setdefault(roots[number], _Statement(source, event.get("time")))
-    keys = {int(found[2]) for node, _ in nodes if "Join" in node.name for found in _ATTRIBUTE.finditer(node.text)}
+    keys = {int(match[2]) for node, _ in nodes if "Join" in node.name for match in _ATTRIBUTE.finditer(node.text)}
     times = _times(node.text for node, _ in nodes)
     for node, is_cached in nodes:
         if not is_scan_of(node, tables) or (is_cached and node.text in cached):
             continue
         if is_cached:
             cached.add(node.text)
-        statement.scans.setdefault(node.text, _asked(node, keys, times))
+        statement.scans.setdefault(node.text, _table_read(node, keys, times))
 
 
 def _nodes(plan: object) -> Iterator[tuple[_Node, bool]]:
-    """Yield the nodes of a plan, and whether they lie below a cached table, without recursion."""
+    """Yield the nodes of a plan, and whether each is below a cached table, without recursion."""
     waiting: list[tuple[object, bool]] = [(plan, False)]
     for _ in range(_MOST_NODES):
         if not waiting:
@@ -121,7 +121,7 @@ def _nodes(plan: object) -> Iterator[tuple[_Node, bool]]:
 
 
 def is_scan_of(node: _Node, tables: Sequence[str]) -> bool:
-    """Tell whether a node scans the table: by its name, or without one, by where its files lie."""
+    """Tell whether a node scans the table, by the table's name or by the location of its files."""
     if iceberg := _ICEBERG.search(node.text):
         return any(_is_named(iceberg[1], table) for table in tables)
     if not node.name.startswith("Scan ") or "Location" not in node.facts or _is_rewrite(node):
@@ -135,13 +135,13 @@ def is_scan_of(node: _Node, tables: Sequence[str]) -> bool:
 
 
 def _is_rewrite(node: _Node) -> bool:
-    """Tell whether a scan reads the files that DELETE, UPDATE or MERGE of Delta found before, to write them anew."""
+    """Tell whether a scan of Delta's DELETE, UPDATE or MERGE reads whole files in order to rewrite them."""
     filters = [node.facts.get(name, "[]") for name in ("PushedFilters", "PartitionFilters")]
     return node.facts["Location"].startswith("TahoeBatchFileIndex") and filters == ["[]", "[]"]
 
 
 def _is_named(name: str, table: str) -> bool:
-    """Compare names from their ends, as far as both go: `events` is `db.events`."""
+    """Compare names from their last parts, as many as both have: `events` is `db.events`."""
     if "/" in table:
         return False
     parts, wanted = (text.replace("`", "").replace('"', "").casefold().split(".") for text in (name, table))
@@ -150,7 +150,7 @@ def _is_named(name: str, table: str) -> bool:
 
 
 def _is_at(path: str, table: str, *, has_name: bool) -> bool:
-    """Compare a location with a path; or with a name, if the scan has none: `db.events` is `…/db.db/events`."""
+    """Compare a location with a path, or if the scan has no name, with a name: `db.events` is `…/db.db/events`."""
     place = _bare(path)
     if "/" in table:
         wanted = _bare(table)
@@ -175,13 +175,14 @@ def _bare(path: str) -> str:
 
 
 def _times(texts: Iterable[str]) -> dict[str, str]:
-    """Return the columns that Spark's own filters compare with dates and times."""
-    found = (match for text in texts for match in _EVIDENCE.finditer(text[:100_000]))
-    return {match[1].strip("("): "timestamp" if match[2] else "date" for match in found}
+    """Return the columns that Spark's own filters compare with dates and times, and which of the two."""
+    matches = (match for text in texts for match in _EVIDENCE.finditer(text[:100_000]))
+    return {match[1].strip("("): "timestamp" if match[2] else "date" for match in matches}
 
 
-def _asked(node: _Node, keys: set[int], times: Mapping[str, str]) -> TableRead:
-    attributes = [(found[1], int(found[2]), found[3]) for found in _ATTRIBUTE.finditer(_output(node.text))]
+def _table_read(node: _Node, keys: set[int], times: Mapping[str, str]) -> TableRead:
+    """Return the predicate of a scan, and its columns among the join keys."""
+    attributes = [(match[1], int(match[2]), match[3]) for match in _ATTRIBUTE.finditer(_output(node.text))]
     joins = tuple(dict.fromkeys(name for name, number, _ in attributes if number in keys))
     if iceberg := _ICEBERG.search(node.text):
         longs = {name for name, _, is_long in attributes if is_long}
@@ -200,13 +201,13 @@ def _without_join_filters(predicate: Predicate, joins: Collection[str]) -> Predi
 
 
 def _output(text: str) -> str:
-    """Return the list of columns that a scan reads: the first brackets of its text."""
+    """Return the list of columns that a scan reads: the text in its first brackets."""
     start = text.find("[")
     return text[start : text.find("]", start) + 1] if start >= 0 else ""
 
 
 def read_schema(text: str, prefix: str = "") -> dict[str, str]:
-    """Return the types of a scan's columns, and of the fields of structs by their dotted paths.
+    """Return the types of a scan's columns, fields of structs by their dotted paths.
 
     >>> read_schema("struct<id:bigint,price:decimal(12,2),s:struct<a:int>>")
     {'id': 'bigint', 'price': 'decimal(12,2)', 's.a': 'int'}

@@ -1,7 +1,8 @@
-"""Filters that Iceberg shows in Spark's plan, from their text to a predicate.
+"""Predicates from the text of Iceberg's filters in Spark's plans.
 
-They are SQL but for two things: quotes in texts are not doubled, and dates and times are numbers since 1970. Which
-columns these are is told by Spark's own filters on them, and by numbers that are too large for the column's type.
+The text is SQL but for two things: quotes in literals are not doubled, and dates and times are numbers since 1970.
+Which columns hold dates and times follows from Spark's own filters on them, and from numbers that are too large for
+the column's type.
 """
 
 import re
@@ -22,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def read_iceberg(text: str, *, longs: Collection[str], times: Mapping[str, str]) -> Predicate:
-    """Read the filters of an `IcebergScan`, all of which hold.
+    """Read the filters of an `IcebergScan`, joined by AND.
 
     `longs` are the columns known to be 64-bit integers, `times` those known to be of type `date` or `timestamp`.
 
@@ -32,10 +33,10 @@ def read_iceberg(text: str, *, longs: Collection[str], times: Mapping[str, str])
     if not text or len(text) > _LONGEST:
         return all_of([Unknown("a filter that is too long")] if text else [])
     try:
-        found = parse_where(_sql(text), dialect="spark")
+        predicate = parse_where(_sql(text), dialect="spark")
     except PredicateError:
         return Unknown("a filter of Iceberg's plan that zonal doesn't read")
-    return all_of([_with_times(found, lambda column, value: _moment(column, value, longs, times))])
+    return all_of([_with_times(predicate, lambda column, value: _moment(column, value, longs, times))])
 
 
 def _sql(text: str) -> str:
@@ -50,7 +51,7 @@ def _sql(text: str) -> str:
 
 
 def _joined(pieces: Iterable[str]) -> Iterator[str]:
-    """Put AND for the commas between filters, which lie outside of parentheses; those of IN lists lie inside."""
+    """Replace the commas between filters by AND; those of IN lists are within parentheses, and stay."""
     depth = 0
     for piece in pieces:
         if piece.startswith("'"):
@@ -70,7 +71,7 @@ def _quoted(name: str) -> str:
 
 
 def _with_times(node: Predicate, change: Callable[[Column, Value], Value]) -> Predicate:
-    """Replace values; Iceberg's filters are as deep as the parser lets them be, which is shallow."""
+    """Replace values, by recursion: the parser limits the depth of Iceberg's filters."""
     if isinstance(node, And):
         return And(tuple(_with_times(part, change) for part in node.parts))
     if isinstance(node, Or):

@@ -1,4 +1,4 @@
-"""Where query logs lie: files and folders, their kinds, and their bytes without compression."""
+"""Files of query logs: found in folders, of known kinds, and opened decompressed."""
 
 import gzip
 import io
@@ -36,7 +36,7 @@ BROKEN = (OSError, EOFError, zlib.error, pa.ArrowException)
 
 @dataclass(frozen=True)
 class LogFile:
-    """One log: a file, or the files that a Spark application rolled over, in their order."""
+    """One log: a file, or the rolled event logs of a Spark application, in order."""
 
     name: str
     kind: LogKind
@@ -45,16 +45,16 @@ class LogFile:
 
 
 def find_logs(places: Sequence[str | os.PathLike[str]]) -> list[LogFile]:
-    """Find the logs in files and folders; what is no log is a `LogError`, hidden files are none."""
+    """Find the logs in files and folders; another file is a `LogError`, hidden files are ignored."""
     try:
-        found = [log for place in places for log in _logs_at(Path(os.fspath(place)))]
+        logs = [log for place in places for log in _logs_at(Path(os.fspath(place)))]
     except OSError as error:
         shown = quoted(os.fsdecode(error.filename or ""), limit=300)
         raise LogError(f"The query log {shown} can't be read: {error.strerror or error}.") from None
-    if not found:
+    if not logs:
         where = ", ".join(quoted(os.fspath(place)) for place in places) or "no files"
         raise LogError(f"There are no query logs in {where}. {_NAMED}")
-    return found
+    return logs
 
 
 def _logs_at(path: Path) -> Iterator[LogFile]:
@@ -66,14 +66,14 @@ def _logs_at(path: Path) -> Iterator[LogFile]:
             if not inner.name.startswith((".", "_")):
                 yield from _logs_at(inner)
     elif path.is_file():
-        path.open("rb").close()  # what may not be read is told, and not taken for damaged
+        path.open("rb").close()  # a file without permission is an error of its own, and not a damaged log
         yield LogFile(path.name, _kind(path), (path,), path.stat().st_size)
     else:
         raise LogError(f"There is no query log {quoted(str(path), limit=300)}.")
 
 
 def _rolled(folder: Path) -> LogFile:
-    """Return an application's rolled event logs as one; files that Spark compacted stand for those before them."""
+    """Return an application's rolled event logs as one; a compacted file replaces those before it."""
     named = [(re.match(r"events_(\d{1,9})_", path.name), path) for path in folder.iterdir()]
     numbered = [(int(match[1]), path.name.endswith(".compact"), path) for match, path in named if match]
     if not numbered:
@@ -85,7 +85,7 @@ def _rolled(folder: Path) -> LogFile:
 
 
 def _suffixes(path: Path) -> tuple[str, str]:
-    """Return the endings that tell a file's kind and its compression."""
+    """Return the suffixes of a file's kind and of its compression."""
     name = path.name.lower().removesuffix(".inprogress").removesuffix(".compact")
     stem, ending = os.path.splitext(name)
     codec = ending if ending in _CODECS else ""
@@ -127,7 +127,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def open_text(path: Path) -> io.TextIOWrapper:
-    """Open a file as text: UTF-8, or UTF-16 where it says so; what is neither becomes replacement characters."""
+    """Open a file as text: UTF-16 with a byte order mark, else UTF-8; invalid bytes become replacement characters."""
     stream = open_bytes(path)
     head = stream.peek(4)[:4] if hasattr(stream, "peek") else b""
     encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"

@@ -1,4 +1,4 @@
-"""Query logs as a value: where they lie, and how they are to be read."""
+"""Query logs as a value: their paths, and how to read them."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -41,11 +41,11 @@ class Logs:
     half_life_days: float | None = None
     cap: float | None = 0.2
     since: datetime | None = None
-    """Entries before this time count for nothing."""
+    """Entries before this time are left out."""
 
     @classmethod
     def of(cls, queries: "Logs | Sequence[PathLike] | PathLike") -> "Logs":
-        """Take logs as they are, and paths as logs of which nothing else is said."""
+        """Return logs as they are, and paths as logs with the default options."""
         if isinstance(queries, Logs):
             return queries
         return cls((queries,) if isinstance(queries, str | os.PathLike) else tuple(queries))
@@ -53,7 +53,7 @@ class Logs:
     def read(
         self, names: Sequence[str], columns: Sequence[str], progress: Callable[[int, int], None] | None = None
     ) -> Workload:
-        """Read what they ask of a table with these names of its own, and these columns."""
+        """Read the workload of a table with these names, besides those of the logs, and these columns."""
         return read_workload(
             self.paths,
             tables=[*self.names, *names],

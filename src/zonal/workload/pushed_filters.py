@@ -1,7 +1,7 @@
-"""Filters that Spark pushed into a scan, from their text in a plan to a predicate.
+"""Predicates from the text of the filters that Spark pushed into a scan.
 
 Spark prints values without quotes and types. Types come from the scan's read schema, and a value ends where the rest
-can be a filter again. A comma inside a text of an `In` list can't be told from one between two texts.
+is a filter again. A comma within a value of an `In` list can't be told from one between two values.
 """
 
 import re
@@ -44,7 +44,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def read_pushed(text: str, kinds: Mapping[str, str]) -> Predicate:
-    """Read Spark's `PushedFilters`, all of which hold; `kinds` are the columns' types in Spark's words.
+    """Read Spark's `PushedFilters`, joined by AND; `kinds` are the columns' types in Spark's words.
 
     >>> read_pushed("[IsNotNull(id), EqualTo(id,7)]", {"id": "bigint"})
     Compare(term=Column(name='id', quoted=True), op='=', value=7)
@@ -60,7 +60,7 @@ def read_pushed(text: str, kinds: Mapping[str, str]) -> Predicate:
             parts.append(reader.filter(negated=False))
             reader.skip(",")
     except _UnreadableError:
-        # A value with parentheses may be the reason: the filter before is in doubt, too.
+        # The reason may be a value with parentheses, so the filter before is in doubt as well.
         parts = [*parts[:-1], Unknown("a filter of Spark's plan that zonal doesn't read")]
     return all_of(parts)
 
@@ -81,7 +81,7 @@ def _column(node: Predicate) -> Column | None:
 
 
 class _UnreadableError(Exception):
-    """The text is no filter that is known here."""
+    """The text is no known filter."""
 
 
 class _Reader:
@@ -148,8 +148,8 @@ class _Reader:
         end = self.text.find(mark, self.place)
         if end < 0:
             raise _UnreadableError
-        found, self.place = self.text[self.place : end], end
-        return _unquoted(found)
+        name, self.place = self.text[self.place : end], end
+        return _unquoted(name)
 
 
 def _unquoted(name: str) -> str:
@@ -171,7 +171,7 @@ def _compared(name: str, column: str, text: str, kinds: Mapping[str, str], negat
 
 
 def _typed(text: str, column: str, kinds: Mapping[str, str]) -> Value:
-    """Return a value of the column's type; text where the type isn't known, which binding reads as any type."""
+    """Return a value of the column's type; where the type isn't known, text, which binding converts."""
     kind = kinds.get(column, "")
     try:
         if kind in ("tinyint", "smallint", "int", "bigint"):
@@ -216,15 +216,15 @@ def read_partition_filters(text: str) -> Predicate:
 
 
 def _partition_filter(text: str) -> Predicate:
-    if found := _PARTITION_NULL.fullmatch(text):
-        return IsNull(Column(found[2] + found[3], quoted=True), found[1] == "isnotnull")
-    if found := _PARTITION_IN.fullmatch(text):
-        values = tuple(value.strip() for value in (found[3] or found[4] or "").split(","))
-        return In(Column(found[1] + found[2], quoted=True), values)
-    found = _PARTITION.fullmatch(text)
-    if found and not re.search(r"#\d|\(", found[4]):
-        op: Op = "=" if found[3] == "<=>" else found[3]  # type: ignore[assignment]  # the pattern's own
-        return Compare(Column(found[1] + found[2], quoted=True), op, found[4])
+    if match := _PARTITION_NULL.fullmatch(text):
+        return IsNull(Column(match[2] + match[3], quoted=True), match[1] == "isnotnull")
+    if match := _PARTITION_IN.fullmatch(text):
+        values = tuple(value.strip() for value in (match[3] or match[4] or "").split(","))
+        return In(Column(match[1] + match[2], quoted=True), values)
+    match = _PARTITION.fullmatch(text)
+    if match and not re.search(r"#\d|\(", match[4]):
+        op: Op = "=" if match[3] == "<=>" else match[3]  # type: ignore[assignment]  # the pattern's own
+        return Compare(Column(match[1] + match[2], quoted=True), op, match[4])
     names = dict.fromkeys(re.findall(r"([A-Za-z_]\w*)#\d+", text))
     return Unknown("a filter on partitions that zonal doesn't read", tuple(Column(n, quoted=True) for n in names))
 

@@ -1,4 +1,4 @@
-"""A workload as a value: which predicates a table is asked, how much each of them matters, and what a log left out."""
+"""A workload as a value: the predicates of a table's queries with their weights, and a summary of the logs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,62 +18,61 @@ class LogError(ZonalError):
 
 @dataclass(frozen=True)
 class Query:
-    """A predicate that a table is asked, joined from all the statements that ask it."""
+    """A predicate by which queries filter a table, with the totals of all statements that have it."""
 
     predicate: Predicate
     weight: float
-    """How much it matters, above 0: runs times bytes where the log knows bytes, faded with age and limited."""
+    """How much it counts, above 0: runs times bytes where the log has bytes, decayed with age and capped."""
     count: int
-    """How many scans of the table asked it; a statement that reads the table twice scans it twice."""
+    """How many scans of the table had it; a statement that reads the table twice scans it twice."""
     bytes: int | None = None
-    """What a scan read in the mean, where the log tells; a statement's bytes are shared by its scans of the table."""
+    """Mean bytes per scan, where the log has them; a statement's bytes are shared by its scans of the table."""
     last: datetime | None = None
     """The time of its last run, with its time zone."""
     source: str = ""
-    """Where it stands first: `queries.sql:12`."""
+    """Where it occurs first: `queries.sql:12`."""
     joins: tuple[str, ...] = ()
     """The table's columns that are compared with other tables' columns for equality."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What became of each entry of the logs: statements = parsed + unparsable, parsed = matched + other_tables."""
+    """Counts of the logs' entries: statements = parsed + unparsable, parsed = matched + other_tables."""
 
     statements: int
     parsed: int
     matched: int
     unparsable: int
     other_tables: int
-    """Read, but not about this table: other tables' queries, DDL and settings."""
+    """Parsed statements that don't read this table: other tables' queries, DDL and settings."""
     full_scans: int
-    """Matched, but at least one scan of the table has no filter that statistics could use."""
+    """Matched statements with at least one scan of the table without a filter that statistics could use."""
     examples: tuple[str, ...] = ()
-    """The first unparsable ones for different reasons: `queries.sql:12: reason`; the reasons may quote the SQL."""
+    """The first unparsable statement for each of some reasons: `queries.sql:12: reason`; reasons may quote the SQL."""
     dialect: str = ""
-    """The SQL dialect that was given or found; empty for the standard."""
+    """The SQL dialect that was given or guessed; empty for the standard."""
     days: float | None = None
-    """From the first to the last run, where the log knows times."""
+    """From the first to the last run, where the log has times."""
     strangers: tuple[str, ...] = ()
-    """Columns that the table doesn't have, the first ones: filters on them count for nothing."""
+    """The first columns in filters that the table doesn't have: such filters are ignored."""
     strange: int = 0
-    """Statements that filter the table by such a column and no other."""
+    """Statements that filter the table by such columns alone."""
     older: int = 0
-    """Entries from before the time that was asked for, and in no other number here …"""
+    """Entries before `since`, which no other count includes."""
     undated: int = 0
-    """… as those without a time, where one was asked for."""
+    """Entries without a time, where `since` was given, which no other count includes."""
 
     others: tuple[str, ...] = ()
     """Where no statement is about this table: those that they read, the most frequent ones first."""
 
     def nobody_asks(self, *, hide: bool = False) -> str:
-        """Say why logs have no query of a table, and what to do; with `hide` no SQL is quoted."""
+        """Explain why the logs have no query of a table, and what to do; with `hide` no SQL is quoted."""
         if not self.statements:
             left_out = [(self.older, "older than the time that was asked for"), (self.undated, "without a time")]
-            told = [f"{count:,} {'is' if count == 1 else 'are'} {why}" for count, why in left_out if count]
-            if told:
-                return (
-                    f"No statement of the logs is left: {', '.join(told)}. Ask for an earlier time ({option('since')})."
-                )
+            reasons = [f"{count:,} {'is' if count == 1 else 'are'} {why}" for count, why in left_out if count]
+            if reasons:
+                earlier = f"Ask for an earlier time ({option('since')})."
+                return f"No statement of the logs is left: {', '.join(reasons)}. {earlier}"
             return "The logs hold no statement. Check that they are the right files."
         if not self.parsed:
             example = "" if hide or not self.examples else f", as {self.examples[0]}"
@@ -99,7 +98,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Workload:
-    """The queries of a table, heaviest first, and the account of the logs that they came from."""
+    """The queries of a table, heaviest first, and the summary of the logs that they came from."""
 
     queries: tuple[Query, ...]
     summary: Summary
@@ -126,24 +125,24 @@ class Workload:
 
 def is_usable(predicate: Predicate) -> bool:
     """Tell whether statistics could ever exclude a file by the predicate: some part of every alternative is known."""
-    found: list[bool] = []
+    usable: list[bool] = []
     for node, size in _postfix(predicate):
         if size is None:
             known = isinstance(node, Compare | In | IsNull | StartsWith)
-            found.append(known or (isinstance(node, Constant) and not node.value))
+            usable.append(known or (isinstance(node, Constant) and not node.value))
             continue
-        parts = [found.pop() for _ in range(size)]
-        found.append(all(parts) if isinstance(node, Or) else any(parts))
-    return found[0]
+        parts = [usable.pop() for _ in range(size)]
+        usable.append(all(parts) if isinstance(node, Or) else any(parts))
+    return usable[0]
 
 
 def signature(predicate: Predicate) -> tuple[str, ...]:
-    """Return what tells predicates apart: unlike `==`, it takes 1, 1.0 and TRUE for three values, at any depth."""
+    """Return a key that tells predicates apart: unlike `==`, it has 1, 1.0 and TRUE as three values, at any depth."""
     return tuple(repr(node) if size is None else f"{type(node).__name__} {size}" for node, size in _postfix(predicate))
 
 
 def _postfix(predicate: Predicate) -> list[tuple[Predicate, int | None]]:
-    """List parts before the AND or OR that joins them (with their number), without the interpreter's stack."""
+    """List nodes in postorder, an AND or OR with the number of its parts, without the interpreter's stack."""
     order: list[tuple[Predicate, int | None]] = []
     waiting = [predicate]
     while waiting:

@@ -1,4 +1,4 @@
-"""Query logs to a workload: every entry is read, asked for its table, counted and weighed."""
+"""The reader of query logs: parses every entry, counts it, and weighs the queries of one table."""
 
 import os
 import re
@@ -31,12 +31,12 @@ _HOURLY = re.compile(
     r"|utc_\w+|unix_timestamp|date\s*\(\s*\))(?!\w)",
     re.IGNORECASE,
 )
-"""What may mean the time of the run; a text that has it for another reason is only read more often."""
+"""Words that may mean the time of the run; a statement that has one for another reason is only parsed more often."""
 _GRAINS = ((2_000, timedelta(hours=1)), (6_000, timedelta(days=1)), (1 << 62, timedelta(days=28)))
-"""To what the times of relative queries are rounded, by how many of them were read: keeps their number small."""
+"""The rounding of relative queries' times, by how many were parsed so far: it keeps their number small."""
 _TAG = re.compile(r"\s*/\*[^*'\"`]*\*/|\s*--[^\n'\"`]*\n", re.ASCII)
 _END_TAG = re.compile(r"(?:/\*[^*'\"`]*\*/|--[^\n'\"`]*)\s*\Z", re.ASCII)
-"""Comments before and behind a statement, in which tools number its runs."""
+"""Comments before and after a statement, in which tools number its runs."""
 _SAMPLED, _SAMPLED_CHARACTERS, _PEEKED = 200, 20_000, 2_000
 _EXAMPLES = 5
 _EVERY = 256
@@ -56,24 +56,24 @@ def read_workload(
     now: datetime | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Workload:
-    """Read what the logs ask of the table that they know by one of the names `tables`.
+    """Read the queries of the table that the logs know by one of the names `tables`.
 
-    Logs are files or folders of them. With the table's `columns` (names of its schema, in order) statements that join
-    it with others without saying whose column a name is are understood, too. Entries that can't be read are counted and
-    never an exception; a log in which no SQL can be found is a `LogError`. Relative dates mean the time of the run, to
-    the hour (coarser in logs with thousands of different ones); without a time in the log, `now`. With `since`, entries
-    from before, and those without a time, are counted and left out. `progress` is told bytes done and bytes in all.
+    Logs are files or folders of them. With the table's `columns` (names of its schema, in order), unqualified columns
+    in joins can be resolved. Entries that can't be read are counted and never an exception; a log without any SQL is a
+    `LogError`. Relative dates mean the time of the run, to the hour (coarser in logs with thousands of different ones);
+    without a time in the log, `now`. With `since`, entries before it, and those without a time, are counted and left
+    out. `progress` gets bytes done and bytes in total.
     """
     _check(tables, half_life_days, cap)
     if since is not None and since.tzinfo is None:
         raise LogError(f"The time {since} to read logs from has no time zone: give it one.")
-    zone, found = zone_of(timezone), find_logs(logs)
-    chosen = known_dialect(dialect) if dialect is not None else _dialect(found, tables, zone)
+    zone, files = zone_of(timezone), find_logs(logs)
+    chosen = known_dialect(dialect) if dialect is not None else _dialect(files, tables, zone)
     check_views(views, chosen)
     reader = _Reader(tables, chosen, timezone, views, columns, half_life_days, now)
     recent = _Recent(since)
-    done, total = 0, sum(log.size for log in found)
-    for log in found:
+    done, total = 0, sum(log.size for log in files)
+    for log in files:
         for number, entry in enumerate(entries_of(log, tables=tables, dialect=chosen, zone=zone)):
             if recent.takes(entry):
                 reader.take(entry)
@@ -98,17 +98,17 @@ def _check(tables: Sequence[str], half_life_days: float | None, cap: float | Non
 
 
 def _dialect(logs: Iterable[LogFile], tables: Sequence[str], zone: tzinfo) -> str:
-    """Guess the dialect from the first different statements of all logs; event logs have none to guess from."""
+    """Guess the dialect from the first distinct statements of all logs; event logs have no SQL to guess from."""
     samples: dict[str, None] = {}
     for log in logs:
         if log.kind != "events":
             entries = islice(entries_of(log, tables=tables, dialect=None, zone=zone), _PEEKED)
             texts = (entry.sql for entry in entries if entry.sql and len(entry.sql) <= _SAMPLED_CHARACTERS)
-            samples.update(dict.fromkeys(islice(_different(texts), _SAMPLED)))
+            samples.update(dict.fromkeys(islice(_distinct(texts), _SAMPLED)))
     return (guess_dialect(list(samples)) or "") if samples else "spark"
 
 
-def _different(texts: Iterable[str]) -> Iterator[str]:
+def _distinct(texts: Iterable[str]) -> Iterator[str]:
     seen: set[str] = set()
     for text in texts:
         if text not in seen:
@@ -117,7 +117,7 @@ def _different(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _untagged(sql: str) -> str:
-    """Return the statement without comments around it, as far as that is certain: no quote in them or after them."""
+    """Return the statement without the comments around it, where they have no quotes, so that this is certain."""
     head = _TAG.match(sql)
     text = sql[head.end() :] if head else sql
     # Only the last characters are looked at: a search from the start would try every dash of a long statement.
@@ -127,13 +127,13 @@ def _untagged(sql: str) -> str:
 
 
 class _Recent:
-    """Tells entries since a time from those before, and counts the latter."""
+    """A filter that keeps entries since a time, and counts the others."""
 
     def __init__(self, since: datetime | None) -> None:
         self.since, self.dated, self.older, self.undated = since, 0, 0, 0
 
     def takes(self, entry: LogEntry) -> bool:
-        """Tell whether an entry counts; without a time to ask for, all do."""
+        """Tell whether to keep an entry; without `since`, all are kept."""
         if self.since is None:
             return True
         if entry.time is None:
@@ -144,7 +144,7 @@ class _Recent:
         return entry.time >= self.since
 
     def counted(self, summary: Summary) -> Summary:
-        """Add the counts, or refuse logs in which nothing has a time."""
+        """Add the counts to a summary, or refuse logs in which no entry has a time."""
         if self.since is not None and self.undated and not self.dated:
             raise LogError(
                 f"The logs don't tell when statements ran: leave out {option('since')}, or give logs with times."
@@ -153,7 +153,7 @@ class _Recent:
 
 
 class _Reader:
-    """Takes entries one by one; equal texts are parsed once."""
+    """Takes entries one by one, and parses equal texts once."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class _Reader:
         self.columns, self.half_life_days, self.now = columns, half_life_days, now
         self.tallies: dict[tuple[tuple[str, ...], tuple[str, ...]], RunTotals] = {}
         self.known: dict[bytes, tuple[list[RunTotals], bool] | str] = {}
-        """What each text came to: its queries and whether they need all of the table, or why it can't be read."""
+        """The outcome of each text: its queries and whether one is a full scan, or why it can't be read."""
         self.relative = 0
         self.parsed = self.matched = self.unparsable = self.full_scans = 0
         self.examples: list[str] = []
@@ -220,8 +220,8 @@ class _Reader:
         return tuple(name for name, _ in found.most_common())
 
     def _outcome(self, entry: LogEntry) -> "tuple[list[RunTotals], bool] | str":
-        if entry.asked is not None:
-            return self._tallies(entry.asked, entry.source)
+        if entry.scans is not None:
+            return self._tallies(entry.scans, entry.source)
         moment = self._moment(entry)
         key = blake2b(f"{moment}\0{_untagged(entry.sql)}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if key not in self.known:
@@ -236,12 +236,12 @@ class _Reader:
         return self.known[key]
 
     def _strangers(self, entry: LogEntry, moment: datetime | None) -> list[str]:
-        """Name the columns by which a statement filters the table, and which the table doesn't have."""
+        """Name the columns in a statement's filters that the table doesn't have."""
         known = {name.casefold() for name in self.columns or ()}
         names = [
             node.term.name
-            for asked in self._ask(entry, moment, None)
-            for node in leaves(asked.predicate)
+            for read in self._ask(entry, moment, None)
+            for node in leaves(read.predicate)
             if isinstance(node, Compare | In) and isinstance(node.term, Column)
         ]
         return [name for name in names if name.partition(".")[0].casefold() not in known]
@@ -259,39 +259,39 @@ class _Reader:
 
     def _read(self, entry: LogEntry, moment: datetime | None) -> "tuple[list[RunTotals], bool] | str":
         try:
-            asked = self._ask(entry, moment, self.columns)
+            reads = self._ask(entry, moment, self.columns)
         except PredicateError as error:
             return str(error)
         except ZonalError:
             raise
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
-            # Logs hold everything; what the parser stumbles over is counted, and named, like what it refuses.
+            # Logs hold anything; a statement that breaks the parser is counted and named like one that it refuses.
             return f"The statement can't be read ({type(error).__name__}): {quoted(entry.sql, limit=40)}"
-        return self._tallies(asked, entry.source)
+        return self._tallies(reads, entry.source)
 
-    def _tallies(self, asked: Iterable[TableRead], source: str) -> tuple[list[RunTotals], bool]:
-        scans = []
+    def _tallies(self, reads: Iterable[TableRead], source: str) -> tuple[list[RunTotals], bool]:
+        tallies = []
         is_full = False
-        for one in asked:
-            key = signature(one.predicate), one.joins
-            scans.append(self.tallies.setdefault(key, RunTotals(one, source)))
-            is_full = is_full or not is_usable(one.predicate)
-        return scans, is_full
+        for read in reads:
+            key = signature(read.predicate), read.joins
+            tallies.append(self.tallies.setdefault(key, RunTotals(read, source)))
+            is_full = is_full or not is_usable(read.predicate)
+        return tallies, is_full
 
     def _moment(self, entry: LogEntry) -> datetime | None:
-        """Return the time that relative dates mean, rounded down; None where the text has none."""
+        """Return the time of the run for relative dates, rounded down; None where the statement has none."""
         if entry.time is None:
             return None
         if (is_hourly := _HOURLY.search(entry.sql) is not None) or _DAILY.search(entry.sql):
             grain = next(grain for most, grain in _GRAINS if self.relative < most)
             grain = grain if is_hourly else max(grain, timedelta(days=1))
-            # Days begin where the session's clocks say so.
+            # Days begin at midnight in the session's time zone.
             start = datetime(1970, 1, 1, tzinfo=zone_of(self.timezone))
             return start + (entry.time - start) // grain * grain
         return None
 
     def summary(self) -> Summary:
-        """Return the account of all entries."""
+        """Return the counts of all entries."""
         days = (self.last - self.first).total_seconds() / 86_400 if self.first and self.last else None
         return Summary(
             statements=self.parsed + self.unparsable,

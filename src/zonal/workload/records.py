@@ -1,4 +1,4 @@
-"""Records of any query history to entries: which column has the SQL, which the time, the bytes and the runs."""
+"""Log entries from the records of any query history: finds the columns of SQL, time, bytes and runs."""
 
 import math
 import re
@@ -33,16 +33,16 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "count": ("calls", "executions", "executioncount", "numexecutions", "runs", "count", "cnt", "frequency"),
 }
-"""Names of columns without underscores and case, the surest first: a `query` beside a `query_text` is its number."""
+"""Column names without underscores and case, the surest first: a `query` beside a `query_text` is its number."""
 
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One entry of a log: a statement, or what a plan says that it scans, or the problem why it is neither."""
+    """One entry of a log: a statement, or the scans of a plan, or the problem of one that can't be read."""
 
     source: str
     sql: str = ""
-    asked: tuple[TableRead, ...] | None = None
+    scans: tuple[TableRead, ...] | None = None
     problem: str = ""
     time: datetime | None = None
     bytes: int | None = None
@@ -51,7 +51,7 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of a log by what they tell; None where there is none."""
+    """The columns of a log by their roles; None where there is no such column."""
 
     sql: str | None
     time: str | None
@@ -60,7 +60,7 @@ class Roles:
 
     @property
     def columns(self) -> list[str]:
-        """Return the columns that are worth reading."""
+        """Return the columns that have a role."""
         return [name for name in (self.sql, self.time, self.bytes, self.count) if name is not None]
 
 
@@ -72,14 +72,14 @@ def roles_of(names: tuple[str, ...]) -> Roles:
     """
     folded: dict[str, str] = {}
     for name in names:
-        # Of nested records the outermost field of a name wins: they come first.
+        # The outermost field of a name wins: nested ones come later.
         folded.setdefault(re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower()), name)
     found = {role: next((folded[n] for n in known if n in folded), None) for role, known in NAMES.items()}
     return Roles(**found)
 
 
 def entry_of(record: Mapping[str, object], roles: Roles, *, source: str, zone: tzinfo) -> LogEntry:
-    """Make an entry of a record; a time without zone is in `zone`, and what is no time or number is left out."""
+    """Make an entry of a record; a time without a zone is in `zone`, and invalid times and numbers are left out."""
     sql = record.get(roles.sql) if roles.sql else None
     if isinstance(sql, bytes):
         sql = sql.decode("utf-8", "replace")
@@ -95,7 +95,7 @@ def entry_of(record: Mapping[str, object], roles: Roles, *, source: str, zone: t
 
 
 def moment_of(value: object, zone: tzinfo) -> datetime | None:
-    """Read a time: text, a datetime, or seconds to nanoseconds since 1970, told apart by their size."""
+    """Read a time: text, a datetime, or a number since 1970, whose size tells seconds from milli- to nanoseconds."""
     if isinstance(value, datetime):
         return _utc(value if value.tzinfo else value.replace(tzinfo=zone))
     if isinstance(value, date):
@@ -145,7 +145,7 @@ def _whole(value: object, most: int) -> int | None:
     if isinstance(value, bool) or value is None:
         return None
     try:
-        number = float(value)  # type: ignore[arg-type]  # what has no number raises
+        number = float(value)  # type: ignore[arg-type]  # what is no number raises
     except (TypeError, ValueError, OverflowError):
         return None
     return min(int(number), most) if math.isfinite(number) and number >= 0 else None

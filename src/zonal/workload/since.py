@@ -1,4 +1,4 @@
-"""From when on queries count: a date, a time, or so long ago."""
+"""The time from which queries count, as text: a date, a time, or an age such as `7d`."""
 
 import re
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ datetime.datetime(2026, 1, 5, 12, 30, tzinfo=datetime.timezone.utc))
         except OverflowError:
             raise LogError(f"{text!r} is longer ago than any time.") from None
     try:
-        found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+        time = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:
         raise LogError(f"{text[:60]!r} is no time. Give 7d, 12h, a date such as 2026-01-31, or a time.") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=zones.utc)
+    return time if time.tzinfo is not None else time.replace(tzinfo=zones.utc)

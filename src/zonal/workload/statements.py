@@ -1,7 +1,7 @@
-"""Text with many statements to single ones: semicolons in strings, names and comments don't split.
+"""Splitting of SQL text into statements: semicolons in strings, names and comments don't split.
 
 The text is read in blocks, so that a log of any size takes little memory. A quote or comment that isn't closed costs
-the statement it is in: reading goes on behind the next semicolon that ends a line.
+only its own statement: reading resumes after the next semicolon that ends a line.
 """
 
 import re
@@ -16,10 +16,10 @@ _HASH = frozenset({"bigquery", "clickhouse", "doris", "mysql", "singlestore", "s
 """Dialects in which # begins a comment."""
 _BLOCK = 1 << 16
 _LONGEST = 1 << 22
-"""Characters of a statement that are kept; the parser reads fewer."""
+"""The most characters of a statement that are kept; the parser accepts fewer."""
 _LONGEST_QUOTE, _LONGEST_TAGGED = 1 << 21, 1 << 16
 _MOST_QUOTES = 300_000
-"""Strings, names and comments of a statement, after which it is given up; the parser reads fewer words."""
+"""The most strings, names and comments of a statement before it is given up; the parser accepts fewer tokens."""
 _QUOTES = frozenset({"'", '"', "`", "$", "/*"})
 
 _MARK = re.compile(r"[;'\"`#$]|--|/\*")
@@ -28,7 +28,7 @@ _LEAD = re.compile(r"(?:\s+|--[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _ENDS_LINE = re.compile(r";[ \t\r]*(?=\n)")
 _ESCAPES = re.compile(r"\\.|'", re.DOTALL)
 _GUESSED = re.compile(r"\\'(?![\s,;)]|\Z)|\\\\|'", re.DOTALL)
-"""Of an unknown dialect, a quote behind a backslash is escaped if the text goes on."""
+"""In an unknown dialect, a quote after a backslash is escaped if the text goes on."""
 
 
 def split_statements(read: Callable[[int], str], *, dialect: str | None = None) -> Iterator[tuple[int, str]]:
@@ -57,16 +57,16 @@ def split_statements(read: Callable[[int], str], *, dialect: str | None = None) 
 
 
 class _Scan:
-    """A window of the log's text, and the place up to which it is read."""
+    """A window of the log's text, and the place up to which it was scanned."""
 
     def __init__(self, dialect: str | None) -> None:
         self.dialect = dialect
         self.text, self.place, self.size = "", 0, _BLOCK
         self.is_last = self.is_given_up = False
         self.absent: dict[str, tuple[int, int]] = {}
-        """Between which places a closing mark isn't: else those of open quotes would be looked for again and again."""
+        """Ranges known to have no such closing mark, so that those of open quotes are not searched again and again."""
         self.trouble = 0
-        """How many quotes were left open lately."""
+        """How many quotes were left open recently."""
 
     @property
     def wants_more(self) -> bool:
@@ -84,7 +84,7 @@ class _Scan:
         self.place, self.size = 0, max(_BLOCK, min(len(self.text), _LONGEST))
 
     def statement_end(self) -> tuple[int | None, bool]:
-        """Return the place behind the semicolon that ends the statement, or None; and whether a quote is left open."""
+        """Return the place after the semicolon that ends the statement, or None; and whether a quote is left open."""
         place, quotes, self.is_given_up = self.place, 0, False
         while mark := _MARK.search(self.text, place):
             quotes += mark[0] != "--"
@@ -93,36 +93,36 @@ class _Scan:
                 return None, True
             if mark[0] == ";":
                 return mark.end(), False
-            behind = self._behind(mark)
-            if behind is None:
+            after = self._after_mark(mark)
+            if after is None:
                 return None, mark[0] in _QUOTES
-            place = behind
+            place = after
         return None, False
 
     def resume(self) -> int:
-        """Return where to go on behind a statement with an open quote: where a semicolon ends a line.
+        """Return where to resume after a statement with an open quote: where a semicolon ends a line.
 
-        The more of them there are, the farther on: text that is no SQL doesn't cost a scan for each of its lines.
+        The more of them there were, the farther on: text that is no SQL doesn't cost a scan per line.
         """
-        found = _ENDS_LINE.search(self.text, self.place + 4 ** min(self.trouble, 11) - 4)
-        return len(self.text) if found is None else found.end()
+        match = _ENDS_LINE.search(self.text, self.place + 4 ** min(self.trouble, 11) - 4)
+        return len(self.text) if match is None else match.end()
 
-    def _behind(self, mark: re.Match[str]) -> int | None:
-        """Return the place behind a quoted text or comment; None if it isn't closed."""
-        found, start = mark[0], mark.end()
-        if found == "--" or (found == "#" and self.dialect in _HASH):
+    def _after_mark(self, mark: re.Match[str]) -> int | None:
+        """Return the place after a quoted text or comment; None if it isn't closed."""
+        opening, start = mark[0], mark.end()
+        if opening == "--" or (opening == "#" and self.dialect in _HASH):
             return self._after("\n", start)
-        if found == "/*":
+        if opening == "/*":
             return self._after("*/", start)
-        if found == "'" and (self.dialect is None or self.dialect in BACKSLASH):
+        if opening == "'" and (self.dialect is None or self.dialect in BACKSLASH):
             return self._after_escapes(start)
-        if found == "$":
+        if opening == "$":
             tag = _DOLLAR.match(self.text, mark.start())
             return start if tag is None else self._after(tag[0], tag.end())
-        return start if found == "#" else self._after(found, start)
+        return start if opening == "#" else self._after(opening, start)
 
     def _after(self, wanted: str, start: int) -> int | None:
-        """Return the place behind a closing mark. A doubled quote closes and opens again, which comes to the same."""
+        """Return the place after a closing mark; a doubled quote closes and opens again, to the same effect."""
         limit = start + (_LONGEST_TAGGED if len(wanted) > 2 else _LONGEST_QUOTE)
         first, until = self.absent.get(wanted, (0, 0))
         found = self.text.find(wanted, max(start, until - len(wanted)) if start >= first else start, limit)

@@ -1,4 +1,4 @@
-"""Views that lie in files: the SELECT behind a name that queries read."""
+"""Files of views: each holds the SELECT of a view that queries read."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How much each query matters: runs, bytes and age, and a limit for the heaviest."""
+"""Weights of queries: by runs, bytes and age, with a cap for the heaviest."""
 
 import math
 from collections.abc import Sequence
@@ -11,24 +11,24 @@ from zonal.workload.query import Query
 
 _DAY = 86_400.0
 _LEAST = 1e-12
-"""Of the heaviest weight: what is older than 40 half-lives still counts as something."""
+"""The least weight, as a share of the heaviest: queries older than 40 half-lives still count."""
 
 
 @dataclass
 class RunTotals:
-    """What the runs of one query add up to."""
+    """The totals of one query's runs."""
 
-    asked: TableRead
+    scan: TableRead
     source: str
     count: int = 0
     bytes: int = 0
     runs_with_bytes: int = 0
     last: datetime | None = None
     faded: float = 0.0
-    """Runs, each halved with every half-life between it and the last one."""
+    """The number of runs, each halved for every half-life between it and the last one."""
 
     def add(self, *, count: int, size: int | None, time: datetime | None, half_life_days: float | None) -> None:
-        """Count runs of the query at a time; `size` is what each of them read."""
+        """Add runs of the query at a time; `size` is the bytes that each of them read."""
         self.count += count
         if size is not None:
             self.bytes += size * count
@@ -43,7 +43,7 @@ class RunTotals:
 
 
 def fade(then: datetime, now: datetime, half_life_days: float | None) -> float:
-    """Return what is left of a weight after a time."""
+    """Return the factor by which a weight has decayed between two times."""
     if half_life_days is None:
         return 1.0
     return math.pow(2.0, -min((now - then).total_seconds() / _DAY / half_life_days, 1000.0))
@@ -52,9 +52,8 @@ def fade(then: datetime, now: datetime, half_life_days: float | None) -> float:
 def weigh(tallies: Sequence[RunTotals], *, half_life_days: float | None, cap: float | None) -> tuple[Query, ...]:
     """Return the queries with their weights, heaviest first.
 
-    A weight is runs times bytes, where the log knows bytes (the mean of all stands in where it doesn't), halved with
-    every half-life before the log's last run; none is above `cap` of the sum, so that one dashboard doesn't decide
-    alone.
+    A weight is runs times bytes (the mean of all queries where the log has no bytes), halved for every half-life before
+    the log's last run; none is above `cap` of the sum, so that one dashboard doesn't decide alone.
     """
     newest = max((tally.last for tally in tallies if tally.last), default=None)
     runs = sum(tally.runs_with_bytes for tally in tallies)
@@ -66,14 +65,14 @@ def weigh(tallies: Sequence[RunTotals], *, half_life_days: float | None, cap: fl
         weights.append(max(size, 1.0) * tally.faded * age)
     least = max(weights, default=1.0) * _LEAST
     capped = limited([max(weight, least) for weight in weights], cap)
-    found = [_query(tally, weight) for tally, weight in zip(tallies, capped, strict=True)]
-    return tuple(sorted(found, key=lambda query: -query.weight))
+    queries = [_query(tally, weight) for tally, weight in zip(tallies, capped, strict=True)]
+    return tuple(sorted(queries, key=lambda query: -query.weight))
 
 
 def _query(tally: RunTotals, weight: float) -> Query:
     size = round(tally.bytes / tally.runs_with_bytes) if tally.runs_with_bytes else None
-    asked = tally.asked
-    return Query(asked.predicate, weight, tally.count, size, tally.last, tally.source, asked.joins)
+    scan = tally.scan
+    return Query(scan.predicate, weight, tally.count, size, tally.last, tally.source, scan.joins)
 
 
 def limited(weights: Sequence[float], cap: float | None) -> list[float]:
