@@ -93,7 +93,7 @@ class Buckets:
 
     column: str
     bucket_of: Callable[[object], int | None]
-    """The bucket of a value of the column's type (int, str, bytes, Decimal, date …); None where it can't be told."""
+    """The bucket of a value of the column's type (int, str, bytes, Decimal, date …); None where it is unknown."""
     values: Int64Array
     """The bucket of each file, or UNKNOWN."""
 

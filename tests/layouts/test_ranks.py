@@ -235,7 +235,7 @@ def test_all_bad_columns_come_together_and_twins_are_ambiguous():
 
 
 def test_long_strings_make_small_ranks():
-    """Values of megabytes, and values that differ only far behind, are cut to what tells them apart."""
+    """Values of megabytes, and values that differ only after a long prefix, are cut to what tells them apart."""
     long = ["x" * 100_000 + str(n) for n in range(50)] + ["y" * n for n in range(50)]
     ranks = fit(long)
     assert len(json.dumps(ranks.to_dict())) < 20_000

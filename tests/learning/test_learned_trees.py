@@ -1,6 +1,6 @@
 """What `advise` predicts is what queries read after the rewrite, and what it picks is no worse than any curve.
 
-Tables are rewritten for real, and asked by queries that nothing was learned from: their files' own bounds judge.
+Tables are rewritten for real, and held-out queries are matched against the bounds of their files.
 """
 
 import shutil
@@ -52,7 +52,7 @@ class Learned:
 
     @cached_property
     def trial(self):
-        """A sample of the table as it arrived, with the queries that nothing was learned from."""
+        """A sample of the table as it arrived, with the held-out queries."""
         columns = filtered_columns(self.bounds, self.weights, self.snapshot.schema)
         needed = standing(self.snapshot, self.bounds, self.weights).in_partition
         looked = look_at(open_table(self.table), self.snapshot, columns, needed, SAMPLE_ROWS)

@@ -104,7 +104,7 @@ TREES = st.recursive(
 
 
 def matches(node, row):
-    """Whether a row may match: what is not known might."""
+    """Whether a row may match; parts that are not known may."""
     if isinstance(node, All):
         return all(matches(part, row) for part in node.parts)
     if isinstance(node, Some):

@@ -156,7 +156,7 @@ def sql(predicate):
 
 @st.composite
 def unit_bounds(draw, name, values):
-    """The statistics of one unit: true ones, but with what writers leave out left out."""
+    """The true statistics of one unit, without those that a writer leaves out."""
     present = [v for v in values if v is not None and not (isinstance(v, float) and math.isnan(v))]
     nans = sum(isinstance(v, float) and math.isnan(v) for v in values)
     low, high = (min(present), max(present)) if present else (None, None)

@@ -1,3 +1,5 @@
+"""Sizes as text: printed exactly, and refused where they are no size."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

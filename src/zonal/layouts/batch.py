@@ -68,8 +68,7 @@ def cluster_batch(
 ) -> Arrow | Clustered[Arrow]:
     """Return the same rows in clustered order.
 
-    Rows of equal keys keep their order, except where more of them than a file holds are told apart by the other
-    columns.
+    Rows of equal keys keep their order, except where they are more than a file holds: the other columns order these.
 
     Arguments:
         data: a pyarrow table or record batch.

@@ -193,20 +193,20 @@ def _hole(intervals: Sequence[Interval]) -> Interval | None:
     """Return the gap between the two halves of a `<>`, if it has one."""
     if len(intervals) != 2:
         return None
-    before, behind = intervals
-    if isinstance(before.high, int) and isinstance(behind.low, int):
-        return Interval(before.high + 1, behind.low - 1)
-    return Interval(before.high, behind.low, not before.high_open, not behind.low_open)
+    before, after = intervals
+    if isinstance(before.high, int) and isinstance(after.low, int):
+        return Interval(before.high + 1, after.low - 1)
+    return Interval(before.high, after.low, not before.high_open, not after.low_open)
 
 
 def _between(holes: Sequence[Interval]) -> tuple[Interval, ...]:
     """Return everything outside of sorted holes."""
     starts: list[Interval | None] = [None, *holes]
     ends: list[Interval | None] = [*holes, None]
-    return union(_outside(before, behind) for before, behind in zip(starts, ends, strict=True))
+    return union(_outside(before, after) for before, after in zip(starts, ends, strict=True))
 
 
-def _outside(before: Interval | None, behind: Interval | None) -> Interval:
+def _outside(before: Interval | None, after: Interval | None) -> Interval:
     low: Point = None
     high: Point = None
     low_open = high_open = False
@@ -214,8 +214,8 @@ def _outside(before: Interval | None, behind: Interval | None) -> Interval:
         low, low_open = before.high, not before.high_open
         if isinstance(low, int):
             low, low_open = low + 1, False
-    if behind is not None:
-        high, high_open = behind.low, not behind.low_open
+    if after is not None:
+        high, high_open = after.low, not after.low_open
         if isinstance(high, int):
             high, high_open = high - 1, False
     return Interval(low, high, low_open, high_open)

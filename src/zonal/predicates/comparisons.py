@@ -50,11 +50,11 @@ def compare_between(domain: Domain, op: str, low: Place, high: Place) -> Ranges:
     return Ranges(domain.column, union(intervals), nan=domain.family == "float" and op in (">", ">=", "<>"))
 
 
-def half_open(first: Fraction | None, behind: Fraction | None) -> Interval:
-    """Return the values of a whole-number domain from `first` up to, but without, `behind`."""
+def half_open(first: Fraction | None, end: Fraction | None) -> Interval:
+    """Return the values of a whole-number domain from `first` up to, but without, `end`."""
     return Interval(
         None if first is None else math.ceil(first),
-        None if behind is None else math.ceil(behind) - 1,
+        None if end is None else math.ceil(end) - 1,
     )
 
 

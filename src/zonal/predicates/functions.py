@@ -49,15 +49,15 @@ def _calendar(domain: Domain, call: Call, op: str, value: Value) -> Ranges:
         return compare(domain, op, value)
     low, high = _literal(domain, call, value)
     at, above = _starts(call)
-    first, behind = at(low), above(high)
+    first, end = at(low), above(high)
     if op == "=":
-        intervals = [_clock(domain, first, behind)]
+        intervals = [_clock(domain, first, end)]
     elif op in (">", ">="):
         intervals = [_clock(domain, at(low) if op == ">=" else above(low), None)]
     elif op in ("<", "<="):
         intervals = [_clock(domain, None, at(high) if op == "<" else above(high))]
     elif low == high:
-        intervals = [_clock(domain, None, first), _clock(domain, behind, None)]
+        intervals = [_clock(domain, None, first), _clock(domain, end, None)]
     else:
         intervals = [Interval()]
     return Ranges(domain.column, union(intervals))
@@ -89,8 +89,8 @@ def _starts(call: Call) -> tuple[Callable[[Fraction], int], Callable[[Fraction],
     return at, lambda v: next_unit(unit, unit_start(unit, math.floor(v)) or 0)
 
 
-def _clock(domain: Domain, first: int | None, behind: int | None) -> Interval:
-    """Return the values whose clock shows `first` or later, and not yet `behind`."""
+def _clock(domain: Domain, first: int | None, end: int | None) -> Interval:
+    """Return the values whose clock shows `first` or later, and not yet `end`."""
     slack = 0
     if domain.has_zone and domain.zone not in (timezone.utc, ZoneInfo("UTC")):
         slack = _CLOCK_CHANGE
@@ -103,7 +103,7 @@ def _clock(domain: Domain, first: int | None, behind: int | None) -> Interval:
         moment = to_utc(Fraction(micros), domain.zone) if domain.has_zone else Fraction(micros)
         return (moment + shift) * PER_MICROSECOND[domain.kind.unit]
 
-    return half_open(place(first, -slack), place(behind, slack))
+    return half_open(place(first, -slack), place(end, slack))
 
 
 def _near(domain: Domain, op: str, value: Value, down: Fraction | int, up: Fraction | int) -> Ranges:

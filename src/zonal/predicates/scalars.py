@@ -34,7 +34,7 @@ _SPANS = re.compile(r"\s*([+-]?\d{1,9})\s+([a-z]+)", re.ASCII | re.IGNORECASE)
 
 
 class Opaque(Exception):  # noqa: N818 - not an error: the predicate becomes Unknown
-    """The reason why a value or a condition can't be told from the text."""
+    """The reason why the text doesn't determine a value or a condition."""
 
 
 @dataclass(frozen=True)

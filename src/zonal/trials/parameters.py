@@ -64,7 +64,8 @@ class _Draw:
         if not isinstance(node, Compare | In) or not any(isinstance(value, Parameter) for value in _values(node)):
             return node
         column = node.term.column if isinstance(node.term, Call) else node.term
-        fit = [found for value in self._column(column.name) if (found := _value_of(node.term, value)) is not None]
+        evaluated = (_value_of(node.term, value) for value in self._column(column.name))
+        fit = [value for value in evaluated if value is not None]
         if not fit:
             return Unknown(f"a parameter, and no values of {quoted(column.name)} to draw from", (column,))
         if isinstance(node, In):

@@ -213,10 +213,10 @@ def _add_words(
     here = aligned.take(at, mode="clip")
     for depth in depths:
         at += 1
-        behind = aligned.take(at, mode="clip")
+        following = aligned.take(at, mode="clip")
         word = here >> bits
-        word |= (behind << rest) << np.uint64(1)
+        word |= (following << rest) << np.uint64(1)
         word &= _KEPT.take(left, mode="clip")
         numbers += _scaled(word, _factor(depth), scratch)
-        here = behind
+        here = following
         left -= 8

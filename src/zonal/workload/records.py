@@ -74,8 +74,7 @@ def roles_of(names: tuple[str, ...]) -> Roles:
     for name in names:
         # The outermost field of a name wins: nested ones come later.
         folded.setdefault(re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower()), name)
-    found = {role: next((folded[n] for n in known if n in folded), None) for role, known in NAMES.items()}
-    return Roles(**found)
+    return Roles(**{role: next((folded[n] for n in known if n in folded), None) for role, known in NAMES.items()})
 
 
 def entry_of(record: Mapping[str, object], roles: Roles, *, source: str, zone: tzinfo) -> LogEntry:
