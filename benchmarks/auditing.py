@@ -28,10 +28,10 @@ from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.skipping.files import FileIndex
 from zonal.snapshot import Bounds, Commit, Files, Snapshot
+from zonal.study.audited_version import Auditing
 from zonal.trials.today import standing
 from zonal.values.arrays import Int64Array
 from zonal.verbs.audit import Auditor
-from zonal.verbs.replaying import Auditing
 from zonal.workload.query import Workload
 
 KINDS = {

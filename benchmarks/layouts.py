@@ -29,12 +29,13 @@ from benchmarks.predicting import ROW_BYTES, apply_layout
 from zonal.advising.advice import Advice, Candidate
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
+from zonal.rewriting.learned import learn
 from zonal.sql.where import parse_where
+from zonal.study.advice_request import SAMPLE_ROWS
 from zonal.tables.registry import open_table, read_snapshot
 from zonal.trials.boxes import boxes_of, code, literal_columns, meets, units_of
 from zonal.values.arrays import Int64Array
-from zonal.verbs.advise import SAMPLE_ROWS, advise
-from zonal.verbs.learning import learn
+from zonal.verbs.advise import advise
 from zonal.workload.reader import read_workload
 
 NAMES = ("mixed", "repetitive", "flights", "tpch", "telemetry")

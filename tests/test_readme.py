@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import zonal
 from zonal.cli import app
-from zonal.verbs.config import read_config
+from zonal.cli.config import read_config
 
 if sys.version_info >= (3, 11):
     import tomllib

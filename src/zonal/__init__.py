@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from zonal.verbs.advise import advise
     from zonal.verbs.audit import audit, audit_versions
     from zonal.verbs.cluster import cluster
+    from zonal.verbs.clustered import clustered
     from zonal.verbs.explain import explain, prune
-    from zonal.verbs.framing import clustered
     from zonal.verbs.read import read
     from zonal.verbs.show import show
     from zonal.workload.logs import Logs
@@ -48,7 +48,7 @@ _LATER = {
     "audit": "zonal.verbs.audit",
     "audit_versions": "zonal.verbs.audit",
     "cluster": "zonal.verbs.cluster",
-    "clustered": "zonal.verbs.framing",
+    "clustered": "zonal.verbs.clustered",
     "explain": "zonal.verbs.explain",
     "prune": "zonal.verbs.explain",
     "read": "zonal.verbs.read",

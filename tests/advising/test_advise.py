@@ -17,11 +17,12 @@ from zonal.advising.queries import MOST_QUERIES, bind_queries, chosen_queries, h
 from zonal.errors import ZonalError
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import leaves_of
-from zonal.snapshot import Bounds, LazyBounds
+from zonal.snapshot import Bounds, LazyBounds, table_names
 from zonal.sql.where import parse_where
+from zonal.study.advice_request import request_of
 from zonal.tables.registry import open_table, read_snapshot
 from zonal.trials.today import current
-from zonal.verbs.advise import advise, request_of, table_names
+from zonal.verbs.advise import advise
 from zonal.workload.query import Query, Summary, Workload
 
 ROWS = 120_000

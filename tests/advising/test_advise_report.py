@@ -20,9 +20,9 @@ from zonal.report.page.advise import advice_page
 from zonal.report.page.frame import bar, element, text
 from zonal.report.terminal.advise import print_advice
 from zonal.report.terminal.cluster import print_clustering, print_plan
-from zonal.verbs.learning import Predicted
-from zonal.verbs.outcome import Clustering
-from zonal.verbs.planning import ClusteringPlan
+from zonal.rewriting.dry_run import ClusteringPlan
+from zonal.rewriting.learned import Predicted
+from zonal.rewriting.outcome import Clustering
 from zonal.workload.logs import Logs
 from zonal.workload.query import Summary
 

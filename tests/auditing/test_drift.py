@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zonal.auditing.drift import Limits, drift_of
-from zonal.auditing.saving import Saving
+from zonal.auditing.savings import Saving
 from zonal.errors import ZonalError
 
 RATIOS = st.floats(0, 1)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zonal.auditing.drift import Limits
+from zonal.cli import config
+from zonal.cli.config import read_config
 from zonal.errors import ZonalError
-from zonal.verbs import config
-from zonal.verbs.config import read_config
-from zonal.verbs.replaying import Auditing
+from zonal.study.audited_version import Auditing
 from zonal.workload import view_files as viewfiles
 from zonal.workload.logs import Logs
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import zonal
 from zonal.errors import ZonalError
-from zonal.verbs.planning import ClusteringPlan, plan_clustering
+from zonal.rewriting.dry_run import ClusteringPlan, plan_clustering
 
 FUNCTIONS = [name for name in zonal.__all__ if inspect.isfunction(getattr(zonal, name))]
 WITHOUT_SPARK = """

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from support.local_runner import run_here
+from zonal.rewriting.outcome import Clustering
 from zonal.verbs.cluster import cluster
-from zonal.verbs.outcome import Clustering
 
 FILE_BYTES = 8_000
 """Target size of files: a few hundred rows, so that small tables are many files."""

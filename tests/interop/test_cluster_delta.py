@@ -13,9 +13,9 @@ from deltalake import QueryBuilder
 
 from zonal.errors import TableError
 from zonal.layouts.layout import Layout
-from zonal.verbs import rewriting
+from zonal.rewriting import in_place as rewriting
+from zonal.rewriting.outcome import Clustering
 from zonal.verbs.cluster import cluster
-from zonal.verbs.outcome import Clustering
 
 pytestmark = pytest.mark.interop
 

@@ -16,9 +16,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import FixedType, LongType, NestedField, StringType, TimestamptzType, TimeType, UUIDType
 
+from zonal.rewriting import in_place as rewriting
+from zonal.rewriting.outcome import Clustering
 from zonal.tables.iceberg.table import IcebergTable
-from zonal.verbs import rewriting
-from zonal.verbs.outcome import Clustering
 
 pytestmark = pytest.mark.interop
 

@@ -18,7 +18,7 @@ from zonal.picture.ticks import LAST_PLACE, axis_kind, ticks_of, value_text
 from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some
 from zonal.skipping.files import FileIndex
 from zonal.snapshot import UNKNOWN, Bounds
-from zonal.verbs.drawing import without_values
+from zonal.study.drawing import without_values
 
 WHOLE = pa.schema([("x", pa.int64()), ("y", pa.float64()), ("s", pa.string())])
 

@@ -53,7 +53,7 @@ def test_small_tables_are_drawn_without_being_asked_for(folder, log, delta, monk
         yield delta.cluster(by=["x"], full=True)
 
     assert [found.picture is not None for found in drawn()] == [True] * 5
-    monkeypatch.setattr("zonal.verbs.drawing.MOST_FILES", 3)
+    monkeypatch.setattr("zonal.study.drawing.MOST_FILES", 3)
     assert [found.picture is not None for found in drawn()] == [False] * 4 + [True], "a rewrite has made few files"
     assert zonal.show(str(folder), picture=True).picture is not None
 

@@ -30,11 +30,11 @@ from zonal.layouts.layout import Layout
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.report.notebook.rectangles import MOST_RECTANGLES, rectangles
 from zonal.report.notebook.results import MOST_ROWS, html_of
+from zonal.rewriting.dry_run import ClusteringPlan
+from zonal.rewriting.learned import Predicted
+from zonal.rewriting.outcome import Clustering, KeyDepth
 from zonal.skipping.depth import Depth
 from zonal.verbs.explain import Explanation, Level
-from zonal.verbs.learning import Predicted
-from zonal.verbs.outcome import Clustering, KeyDepth
-from zonal.verbs.planning import ClusteringPlan
 from zonal.verbs.show import ColumnHealth, TableHealth
 from zonal.workload.query import Summary
 

@@ -19,7 +19,7 @@ from zonal.report.terminal.audit import print_audit
 from zonal.report.terminal.cluster import print_clustering
 from zonal.report.terminal.text import print_health, print_line, print_list
 from zonal.report.terminal.trend import print_trend
-from zonal.report.wrapping import fit, wrapped
+from zonal.report.wrap import fit, wrapped
 
 
 def printed(write, *, width=80, terminal=True):

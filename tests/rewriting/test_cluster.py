@@ -35,9 +35,9 @@ from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.tree import tree_of
 from zonal.learning import grow
 from zonal.predicates.bound import Interval, Ranges
+from zonal.rewriting import in_place as rewriting
 from zonal.study.sample import survey
 from zonal.trials.boxes import boxes_of, code
-from zonal.verbs import rewriting
 
 IN_PLACE = ["delta", "iceberg v1", "iceberg v2", "iceberg v3"]
 NEWEST = ["delta", "iceberg v2"]

@@ -14,7 +14,7 @@ from support.delta_rewrites import data_file, stored_vector
 from support.delta_tables import LogWriter, features, field, metadata
 from support.iceberg_rewriting import delete_equal, delete_positions, delete_vectors
 from zonal.errors import ConflictError
-from zonal.verbs import rewriting
+from zonal.rewriting import in_place as rewriting
 
 BEFORE = telemetry(240)
 MORE = telemetry(40, 1, first=240)

@@ -11,8 +11,8 @@ from support.cluster_tables import assert_same_rows, home, parts_of
 from zonal.cli import app
 from zonal.errors import LayoutError, TableError
 from zonal.layouts.layout import Layout
-from zonal.verbs.learning import learn
-from zonal.verbs.rewriting import Done, Expected
+from zonal.rewriting.in_place import Done, Expected
+from zonal.rewriting.learned import learn
 from zonal.workload.query import Workload
 
 KINDS = ["delta", "iceberg v2"]
@@ -116,7 +116,7 @@ def test_a_picture_that_cant_be_drawn_hides_no_commit(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise ValueError("cannot convert float NaN to integer")
 
-    monkeypatch.setattr("zonal.verbs.outcome.compared", broken)
+    monkeypatch.setattr("zonal.rewriting.outcome.compared", broken)
     table = home("delta", tmp_path).make(parts_of(events(2000), 2))
     done = table.cluster(by=["time"], picture=True)
     assert (done.versions, done.picture) == ((table.version(),), None)

@@ -19,7 +19,7 @@ from support.cluster_tables import Delta, Iceberg, Meanwhile, assert_same_rows, 
 from support.local_runner import run_here
 from zonal.errors import ColumnError, CommitUnknownError, ConflictError, TableError, ZonalError
 from zonal.history.store import History
-from zonal.verbs import rewriting
+from zonal.rewriting import in_place as rewriting
 
 BEFORE = telemetry(400)
 
@@ -378,7 +378,7 @@ def test_a_delta_copy_can_be_tried_again_after_its_commit_failed(tmp_path, monke
 def test_a_delta_copy_can_be_made_beside_what_a_killed_run_left(tmp_path, monkeypatch):
     source, copy = Delta(tmp_path, "source").make([BEFORE]), Delta(tmp_path, "copy")
     with monkeypatch.context() as patch:
-        patch.setattr("zonal.verbs.copying.settle", lambda *_: None)
+        patch.setattr("zonal.rewriting.copy.settle", lambda *_: None)
         patch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(SystemError("killed")))
         with pytest.raises(SystemError):
             source.cluster(by="x", into=copy.name)

@@ -15,6 +15,10 @@ from importlib import import_module
 
 from pyiceberg.utils.concurrent import ExecutorFactory
 
+import zonal.plan
+import zonal.rewriting
+import zonal.storage
+import zonal.study
 import zonal.tables
 import zonal.verbs
 import zonal.worker
@@ -34,7 +38,7 @@ def replaced(stack: ExitStack, owner: object, name: str, value: object) -> None:
 
 def load_everything() -> None:
     """Import all modules that a verb might import later: what a schedule replaces must be there before it begins."""
-    for package in (zonal.tables, zonal.verbs, zonal.worker):
+    for package in (zonal.plan, zonal.rewriting, zonal.storage, zonal.study, zonal.tables, zonal.verbs, zonal.worker):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             import_module(module.name)
 

@@ -15,9 +15,10 @@ from pyiceberg.io.pyarrow import PyArrowFile
 from pyiceberg.utils.concurrent import ExecutorFactory
 
 import zonal.errors
+import zonal.plan.run
+import zonal.rewriting.in_place
 import zonal.tables.delta.commit
 import zonal.tables.delta.listing
-import zonal.verbs.rewriting
 from simulation.events import WRITTEN, Crash, Thing
 from simulation.running import LEDGERS, run_schedule
 from zonal.storage import Storage
@@ -40,7 +41,7 @@ def test_after_a_crash_nothing_stays_replaced_and_no_file_stays(tmp_path, monkey
             os.link, os.fsync, os.stat, os.open, pathlib.Path.open, pathlib.Path.exists, uuid.uuid4, secrets.token_hex,
             time.time, time.sleep, SqlCatalog.load_table, SqlCatalog.commit_table, PyArrowFile.open, Storage.locate,
             ExecutorFactory.get_or_create, zonal.tables.delta.listing.ThreadPoolExecutor,
-            zonal.verbs.rewriting.datetime,
+            zonal.plan.run.datetime,
         ]  # fmt: skip
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -64,8 +65,8 @@ def test_rows_that_come_back_are_noticed(monkeypatch):
 
 
 def test_files_that_are_removed_though_they_are_the_tables_are_noticed(monkeypatch):
-    sweep = zonal.verbs.rewriting.sweep
-    monkeypatch.setattr(zonal.verbs.rewriting, "sweep", lambda writing, _: sweep(writing, ()))
+    sweep = zonal.rewriting.in_place.sweep
+    monkeypatch.setattr(zonal.rewriting.in_place, "sweep", lambda writing, _: sweep(writing, ()))
     assert run_schedule("iceberg2", 0, things=lambda *_: []).categories == {"removed-live"}
 
 

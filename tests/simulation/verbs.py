@@ -10,8 +10,8 @@ from simulation.ledgers import Ledger, is_there
 from support.cluster_tables import Delta, Iceberg, Parquet
 from support.local_runner import run_here
 from zonal.errors import CommitUnknownError, ZonalError
+from zonal.rewriting.in_place import Runner
 from zonal.verbs.cluster import cluster
-from zonal.verbs.rewriting import Runner
 
 Asked = dict[str, Any]
 """The options of a verb."""

@@ -184,7 +184,7 @@ def as_if_ours(monkeypatch):
 def test_carried_functions_run_where_zonal_is_not_installed():
     from pyspark import cloudpickle
 
-    from zonal.spark.shipping import carried, shipped
+    from zonal.spark.shipment import carried, shipped
 
     kind = Shipped
     assert run_without_zonal(cloudpickle.dumps(lambda: kind().half)).returncode == 1
@@ -199,7 +199,7 @@ def test_shipping_nests_and_ends_with_errors():
     from pyspark import cloudpickle
 
     from zonal.errors import quoted
-    from zonal.spark.shipping import shipped
+    from zonal.spark.shipment import shipped
 
     def is_by_value():
         return len(cloudpickle.dumps(quoted)) > 200

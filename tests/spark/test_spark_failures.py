@@ -17,10 +17,10 @@ from support.cluster_tables import Delta, parts_of, telemetry
 from zonal.errors import ZonalError, ZonalNotice
 from zonal.report.terminal.progress import rewrite_bar
 from zonal.spark import address, jvm, session
-from zonal.spark.failing import is_broken_call, reason, start_refusal, told_in_words
+from zonal.spark.failures import is_broken_call, reason, start_refusal, told_in_words
+from zonal.spark.grants import Idle, asked, lacking
 from zonal.spark.progress import watch
-from zonal.spark.shipping import carried
-from zonal.spark.waiting import Idle, asked, lacking
+from zonal.spark.shipment import carried
 from zonal.verbs.cluster import Step, _silent
 
 # --- addresses -------------------------------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ class SparkSession:
 
 def test_waiting_is_noticed_on_a_connect_server_and_its_end_is_no_progress(monkeypatch):
     now, told = [0.0], []
-    monkeypatch.setattr("zonal.spark.waiting.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("zonal.spark.grants.time.monotonic", lambda: now[0])
     spark = SparkSession()
     with watch(spark, lambda _: None, told.append):
         for now[0] in range(0, 40, 2):

@@ -18,7 +18,8 @@ import zonal
 from support.delta_tables import LogWriter, add, field, metadata, protocol
 from zonal.cli.app import app
 from zonal.errors import TableError
-from zonal.storage import Storage, connecting
+from zonal.storage import Storage
+from zonal.storage import connection as connecting
 from zonal.storage.arguments import azure_arguments, s3_arguments
 from zonal.storage.causes import cause_of, hidden
 from zonal.storage.location import catalog_hint

@@ -16,8 +16,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from support.iceberg_rewriting import Writer
 from support.iceberg_tables import properties_in
 from support.local_runner import run_here
+from zonal.rewriting.dry_run import plan_clustering
 from zonal.verbs.cluster import cluster
-from zonal.verbs.planning import plan_clustering
 
 
 def telemetry(rows, seed=0, *, first=0):

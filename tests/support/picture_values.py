@@ -21,11 +21,11 @@ from zonal.auditing.audit import (
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.picture.picture import picture_of
 from zonal.predicates.bind import bind
+from zonal.rewriting.learned import Predicted
+from zonal.rewriting.outcome import Clustering, KeyDepth
 from zonal.snapshot import Bounds, Files, Snapshot
 from zonal.sql.where import parse_where
 from zonal.verbs.explain import Explanation, Level, ReadFile
-from zonal.verbs.learning import Predicted
-from zonal.verbs.outcome import Clustering, KeyDepth
 from zonal.verbs.show import health_of
 from zonal.workload.query import Summary
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zonal.auditing.audit import Alert
-from zonal.auditing.saving import Saving
+from zonal.auditing.savings import Saving
 from zonal.errors import ZonalError, in_python, option
 
 _LEAST = 0.01

@@ -14,7 +14,7 @@ from zonal.auditing.blame.commits import Commits
 from zonal.auditing.drift import Drift
 from zonal.auditing.profit import helpable, hindrance_of
 from zonal.auditing.replay import Replay
-from zonal.auditing.saving import in_layout
+from zonal.auditing.savings import in_layout
 from zonal.predicates.bound import conjuncts
 from zonal.predicates.expressions import Constant, Predicate
 from zonal.predicates.wording import EVERYTHING, describe

@@ -38,12 +38,12 @@ from zonal.report.terminal.progress import step_bar
 
 if TYPE_CHECKING:
     from zonal.auditing.audit import Audit
+    from zonal.cli.config import TableConfig
     from zonal.history.store import History
     from zonal.report.command import Given
+    from zonal.study.audited_version import Auditing
     from zonal.tables.protocol import Table
     from zonal.verbs.audit import Auditor
-    from zonal.verbs.config import TableConfig
-    from zonal.verbs.replaying import Auditing
     from zonal.workload.logs import Logs
 
 FAILED, ALERT = 1, 2
@@ -122,7 +122,7 @@ def audit(
     """Replay a log of queries on a table's statistics: what they read, whether that drifts, and which commit did it."""
     from zonal.auditing.drift import Limits  # noqa: PLC0415 - `zonal --help` stays fast
     from zonal.report.machine.webhook import check_url  # noqa: PLC0415
-    from zonal.verbs.replaying import Auditing  # noqa: PLC0415
+    from zonal.study.audited_version import Auditing  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
     from zonal.workload.since import parse_since  # noqa: PLC0415
 
@@ -342,8 +342,8 @@ class _Run:
 
 def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_database: bool) -> int:
     """Audit all tables of a file; one that can't be audited is told, and the others go on."""
+    from zonal.cli.config import read_config  # noqa: PLC0415
     from zonal.report.machine.webhook import check_url  # noqa: PLC0415
-    from zonal.verbs.config import read_config  # noqa: PLC0415
 
     with naming_flags(False):  # a file has keys, which are called as in Python
         asked = read_config(config)

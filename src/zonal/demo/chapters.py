@@ -6,8 +6,8 @@ from pathlib import Path
 from zonal.advising.advice import Advice
 from zonal.auditing.audit import Audit
 from zonal.demo.questions import Question, QuestionReads
+from zonal.rewriting.outcome import Clustering
 from zonal.verbs.explain import Explanation
-from zonal.verbs.outcome import Clustering
 from zonal.verbs.show import TableHealth
 
 

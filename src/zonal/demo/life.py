@@ -15,13 +15,13 @@ from zonal.demo.questions import Question, compare
 from zonal.demo.telemetry import CONDITIONS, KEYS
 from zonal.demo.writers import WRITERS
 from zonal.history.store import History
+from zonal.rewriting.in_place import Runner
+from zonal.rewriting.learned import AUTO
 from zonal.snapshot import Snapshot
 from zonal.verbs.advise import advise
 from zonal.verbs.audit import audit
 from zonal.verbs.cluster import Step, cluster
 from zonal.verbs.explain import Explanation, explain
-from zonal.verbs.learning import AUTO
-from zonal.verbs.rewriting import Runner
 from zonal.verbs.show import health_of
 from zonal.workload.logs import Logs
 from zonal.workload.query import Workload

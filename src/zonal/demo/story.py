@@ -19,8 +19,8 @@ from zonal.demo.questions import logged, lookups, workload_of
 from zonal.demo.telemetry import telemetry
 from zonal.errors import ZonalError, quoted
 from zonal.layouts.ranks import bind
-from zonal.verbs.onspark import spark_runner
-from zonal.verbs.rewriting import Runner
+from zonal.rewriting.in_place import Runner
+from zonal.rewriting.on_spark import spark_runner
 from zonal.workload.logs import Logs
 
 LOG, HISTORY, PAGE = "queries.sql", "history.db", "report.html"

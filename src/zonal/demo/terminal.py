@@ -15,7 +15,7 @@ from zonal.demo.telemetry import CONDITIONS
 from zonal.demo.text import print_chapter
 from zonal.demo.writers import CATALOG, IDENTIFIER, catalog_uri
 from zonal.report.terminal.text import print_line, print_whole
-from zonal.verbs.rewriting import Runner
+from zonal.rewriting.in_place import Runner
 
 
 def run(console: Console, request: DemoRequest, *, runner: Runner | None = None) -> list[Outcome]:

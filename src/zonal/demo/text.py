@@ -10,9 +10,9 @@ from zonal.report.sparkline import sparkline
 from zonal.report.terminal.audit import verdict
 from zonal.report.terminal.text import layout_text, print_line
 from zonal.report.wording import clipped, plural, share_text, what_text
+from zonal.rewriting.outcome import Clustering
 from zonal.values.sizes import size_text
 from zonal.verbs.explain import Explanation
-from zonal.verbs.outcome import Clustering
 from zonal.verbs.show import TableHealth
 
 _MOST_OTHERS = 3

@@ -23,10 +23,10 @@ from zonal.layouts.keys import key_words
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import Ranks
 from zonal.layouts.sort import stable_order
-from zonal.spark.failing import told_in_words
+from zonal.spark.failures import told_in_words
 from zonal.spark.reservoir import draw, merge, read_parts
 from zonal.spark.session import check_worker_python, is_on_this_machine
-from zonal.spark.shipping import carried
+from zonal.spark.shipment import carried
 from zonal.values.arrays import UInt64Array
 from zonal.values.columns import find
 from zonal.worker.archives import forget_archives

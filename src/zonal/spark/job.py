@@ -7,10 +7,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from zonal.plan.placement import Placement
 from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
-from zonal.spark.failing import told_in_words
+from zonal.spark.failures import told_in_words
 from zonal.spark.progress import Stage, watch
 from zonal.spark.session import is_on_this_machine, settings
-from zonal.spark.shipping import carried
+from zonal.spark.shipment import carried
 from zonal.spark.splits import dealt
 from zonal.worker.exchange import payload, results
 from zonal.worker.splits import Split

@@ -7,8 +7,8 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from zonal.spark.grants import Idle, lacking
 from zonal.spark.session import is_connect
-from zonal.spark.waiting import Idle, lacking
 
 if TYPE_CHECKING:
     from pyspark import SparkContext, SparkJobInfo, SparkStageInfo, StatusTracker

@@ -8,7 +8,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from zonal.plan.rewrite import Scan
 from zonal.spark.session import check_worker_python, is_on_this_machine
-from zonal.spark.shipping import carried
+from zonal.spark.shipment import carried
 from zonal.spark.splits import dealt
 from zonal.worker.read.scan import scan_step
 from zonal.worker.splits import Split

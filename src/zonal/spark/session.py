@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from zonal.errors import ZonalError, ZonalNotice, option
 from zonal.spark.address import check_master, check_server, public, shown
-from zonal.spark.failing import is_broken_call, missing_python, reason, start_refusal
+from zonal.spark.failures import is_broken_call, missing_python, reason, start_refusal
 from zonal.spark.jvm import jvm_ended, log_tail, log_text, own_interrupt, quiet_calls, start_jvm, telling_slowness
 
 if TYPE_CHECKING:

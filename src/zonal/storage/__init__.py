@@ -13,7 +13,7 @@ import pyarrow.fs
 from zonal.errors import TableError
 from zonal.storage.arguments import azure_arguments, gcs_arguments, in_location, s3_arguments, s3_environment
 from zonal.storage.causes import told
-from zonal.storage.connecting import Store, connect
+from zonal.storage.connection import Store, connect
 from zonal.storage.location import is_uri, local_path, refuse_host, refuse_other_names, store_of
 from zonal.storage.options import Given
 

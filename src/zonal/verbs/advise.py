@@ -1,39 +1,19 @@
 """`advise`: what to order a table by, learned from the queries that it is asked, before anything is rewritten."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
-import pyarrow as pa
-
 from zonal.advising.advice import Advice, Prices
-from zonal.advising.conclusion import Terms, conclude, nothing_known, terms_of
-from zonal.advising.ground import Ground
-from zonal.advising.queries import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
-from zonal.errors import TableError, ZonalError, option
-from zonal.layouts.layout import DEFAULT_FILE_BYTES
-from zonal.picture.picture import Picture
-from zonal.snapshot import Snapshot, table_names
-from zonal.tables.protocol import Table, is_readable
+from zonal.errors import ZonalError, option
+from zonal.study.advice_request import SAMPLE_ROWS, Progress, check_seed, request_of, silent
+from zonal.study.drawing import is_wanted
+from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
-from zonal.trials.parameters import has_parameters
-from zonal.trials.today import standing
-from zonal.trials.trial import MAX_COLUMNS
-from zonal.values.arrays import Float64Array
-from zonal.values.columns import leaves
-from zonal.values.sizes import parse_size
-from zonal.verbs.drawing import compared, is_wanted
-from zonal.verbs.looking import fit_columns, look_at
-from zonal.verbs.trying import ground_of
 from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
 
-Progress = Callable[[str, int, int], None]
-"""Hears the name of a step, and how much of how much is done; 0 of 0 where that isn't known."""
-
-SAMPLE_ROWS = 60_000
 _NO_VIEWS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -121,37 +101,6 @@ def advise(
     return replace(advice, seconds=time.monotonic() - began)
 
 
-def request_of(
-    table: Table,
-    snapshot: Snapshot,
-    queries: Workload | Logs,
-    *,
-    timezone: str = "UTC",
-    target_file_size: int | str | None = None,
-    prices: Prices | None = None,
-    per_day: float | None = None,
-    hide_literals: bool = False,
-    sample_rows: int = SAMPLE_ROWS,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> "AdviceRequest":
-    """Read the logs, and return what is asked of the table; `timezone` is that of a workload, logs have their own."""
-    tell = progress or silent
-    if isinstance(queries, Workload):
-        workload = queries
-    else:
-        timezone = queries.timezone
-        told = partial(tell, "reading the logs")
-        workload = queries.read(table_names(snapshot), snapshot.schema.names, told)
-    terms = terms_of(workload, prices or Prices(), per_day, hide=hide_literals)
-    target = _target(snapshot, target_file_size)
-    return AdviceRequest(table, snapshot, terms, workload, timezone, target, sample_rows, seed, tell)
-
-
-def silent(step: str, done: int, total: int) -> None:
-    """Tell nobody."""
-
-
 def _check(scan: float, core: float, storage: float, keep: float, per_day: float | None, rows: int) -> None:
     given = {"scan_price": scan, "core_hour_price": core, "storage_price": storage, "keep_days": keep}
     for name, value in given.items():
@@ -161,101 +110,3 @@ def _check(scan: float, core: float, storage: float, keep: float, per_day: float
         raise ZonalError(f"{option('per_day', per_day)} is not a number above 0.")
     if rows < 1:
         raise ZonalError(f"{option('sample_rows', rows)} is not a positive number.")
-
-
-def check_seed(seed: int) -> None:
-    """Refuse seeds that no generator takes."""
-    if seed < 0:
-        raise ZonalError(f"{option('seed', seed)} is negative: give a number from 0 on.")
-
-
-def _target(snapshot: Snapshot, size: int | str | None) -> int:
-    if isinstance(size, str):
-        return parse_size(size)
-    if size is not None and size < 1:
-        raise ZonalError(f"{option('target_file_size', size)} is not a positive number of bytes.")
-    return size or (snapshot.layout.target_file_bytes if snapshot.layout is not None else DEFAULT_FILE_BYTES)
-
-
-@dataclass(frozen=True, eq=False)
-class AdviceRequest:
-    """A table and what is asked of it."""
-
-    table: Table
-    snapshot: Snapshot
-    terms: Terms
-    workload: Workload
-    timezone: str
-    target: int
-    sample_rows: int
-    seed: int
-    tell: Progress
-
-    def advice(self, *, picture: bool = False) -> Advice:
-        """Return the advice; a table or a workload that tells nothing gets one that says so."""
-        ground = self.ground()
-        if isinstance(ground, str):
-            return nothing_known(self.snapshot, self.terms, self.target, ground)
-        self.tell("trying layouts", 0, 0)
-        found = conclude(ground, self.terms)
-        return replace(found, picture=self._drawn(ground)) if picture else found
-
-    def _drawn(self, ground: Ground) -> Picture | None:
-        """Draw the files over the columns that queries filter, then those of the layout."""
-        return compared(self.snapshot, self.snapshot, (), ground.asked, hide=self.terms.hide)
-
-    def ground(self, columns: Sequence[str] = (), *, parted: bool = True) -> Ground | str:
-        """Read what candidates are tried on, or return why that can't be.
-
-        `columns` are looked at, too; `parted` as for `ground_of`.
-        """
-        if problem := self._problem():
-            return problem
-        snapshot = self.snapshot
-        chosen, runs, left_out = chosen_queries(self.workload, self.seed)
-        asked, fit = self._bound(chosen, runs, None)
-        if not len(asked):
-            return f"No query fits its columns. {'' if self.terms.hide else fit.unknown[0]}".rstrip()
-        names = sampled_columns(snapshot, [*columns, *filter_weights(asked)[0], *named_columns(asked.bounds)])
-        if not names:
-            return "It has no column that rows could be ordered by."
-        self.tell("asking the table's files", 0, 0)
-        stands = standing(snapshot, asked.bounds, asked.weights)
-        self.tell("sampling", 0, 0)
-        try:
-            looked = look_at(self.table, snapshot, names, stands.in_partition, self.sample_rows)  # type: ignore[arg-type]
-        except TableError as error:
-            return f"Its rows can't be read. {error}"
-        if not looked.rows.data.num_rows:
-            return "It has no rows."
-        if any(has_parameters(query.predicate) for query in asked.queries):
-            asked, fit = self._bound(chosen, runs, looked.rows.data)
-            stands = standing(snapshot, asked.bounds, asked.weights)
-        return ground_of(
-            self.table,
-            snapshot,
-            names,
-            asked,
-            replace(fit, left_out=left_out),
-            stands,
-            looked,
-            target_file_bytes=self.target,
-            seed=self.seed,
-            parted=parted,
-        )
-
-    def _problem(self) -> str:
-        if not self.workload.queries:
-            return self.workload.summary.nobody_asks(hide=self.terms.hide)
-        if not len(self.snapshot.files):
-            return "It has no files."
-        return "" if is_readable(self.table) else "Its rows can't be read."
-
-    def _bound(self, workload: Workload, runs: Float64Array, data: pa.Table | None) -> tuple[BoundQueries, Fit]:
-        return bind_queries(workload, runs, self.snapshot.schema, data=data, timezone=self.timezone, seed=self.seed)
-
-
-def sampled_columns(snapshot: Snapshot, named: Sequence[str]) -> list[str]:
-    """Return the columns to sample: those that queries name first, or any one where they name none."""
-    found = fit_columns(snapshot, list(dict.fromkeys(named)))
-    return found[:MAX_COLUMNS] or fit_columns(snapshot, leaves(snapshot.schema))[:1]

@@ -12,20 +12,21 @@ from zonal.auditing.audit import Audit
 from zonal.auditing.blame.commits import Commits, commits_of
 from zonal.auditing.drift import Drift, Limits, drift_of
 from zonal.auditing.findings import Circumstances, Earlier, Seen, findings, ratio_of
+from zonal.auditing.record import audit_record
 from zonal.auditing.renames import named_as
-from zonal.auditing.saving import saving_of
+from zonal.auditing.savings import saving_of
 from zonal.errors import TableError, ZonalError, option, quoted
+from zonal.history.opened import Database, check_database, opened
 from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture.picture import Picture
 from zonal.snapshot import Snapshot, table_names
+from zonal.study.advice_request import SAMPLE_ROWS, Progress, silent
+from zonal.study.audited_version import SAMPLE_QUERIES, AuditedVersion, Auditing
+from zonal.study.drawing import compared, is_wanted
 from zonal.tables.protocol import Table, Versioned, is_versioned
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.trials.today import current
-from zonal.verbs.advise import SAMPLE_ROWS, Progress, silent
-from zonal.verbs.drawing import compared, is_wanted
-from zonal.verbs.recording import Database, audit_record, check_database, opened
-from zonal.verbs.replaying import SAMPLE_QUERIES, AuditedVersion, Auditing
 from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
 

@@ -11,24 +11,33 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 
 from zonal.errors import CommitUnknownError, TableError, ZonalError, ZonalNotice, option, quoted
+from zonal.history.opened import Database
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.parquet.codecs import asked_codec
 from zonal.plan.choice import still_there
+from zonal.plan.run import new_run
+from zonal.rewriting.arguments import check_arguments
+from zonal.rewriting.copy import plan_copy, run_copy
+from zonal.rewriting.division import cost_text, divide
+from zonal.rewriting.dry_run import ClusteringPlan, plan_clustering
+from zonal.rewriting.in_place import Done, Rewriter, Runner
+from zonal.rewriting.learned import Learned, Queries, learned_for
+from zonal.rewriting.on_spark import spark_runner
+from zonal.rewriting.outcome import Account, Clustering, left, result_of
+from zonal.rewriting.request import (
+    Job,
+    chosen_layout,
+    refuse_columns,
+    refuse_unwritable,
+    rewritable,
+    size_of,
+    too_small,
+)
 from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Destination, Table, is_readable
 from zonal.tables.registry import open_destination, read_snapshot, table_of
 from zonal.values.arrays import Int64Array
-from zonal.verbs.arguments import check_arguments
-from zonal.verbs.checking import Job, chosen_layout, refuse_columns, refuse_unwritable, rewritable, size_of, too_small
-from zonal.verbs.copying import plan_copy, run_copy
-from zonal.verbs.dividing import cost_text, divide
-from zonal.verbs.learning import Learned, Queries, learned_for
-from zonal.verbs.onspark import spark_runner
-from zonal.verbs.outcome import Account, Clustering, left, result_of
-from zonal.verbs.planning import ClusteringPlan, plan_clustering
-from zonal.verbs.recording import Database
-from zonal.verbs.rewriting import Done, Rewriter, Runner, new_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

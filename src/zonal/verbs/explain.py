@@ -21,12 +21,12 @@ from zonal.skipping.index import Index, columns_of
 from zonal.snapshot import UNKNOWN, Bounds, Snapshot, table_names
 from zonal.sql.query import parse_query
 from zonal.sql.where import parse_where
+from zonal.study.drawing import drawn, is_wanted
 from zonal.tables.parquet.folder import ParquetTable, Progress
 from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.columns import find, leaf_type
-from zonal.verbs.drawing import drawn, is_wanted
 
 FOOTERS = 1000
 """Footers that are read without being asked for: beyond this many files, `explain` stops at the files."""

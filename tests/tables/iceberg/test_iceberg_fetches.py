@@ -10,13 +10,13 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from support.iceberg_rewriting import opened
 from support.iceberg_tables import Handmade, catalog_in
 from support.local_runner import run_here
+from zonal.rewriting.dry_run import plan_clustering
 from zonal.tables.iceberg.manifests import read_contents
 from zonal.tables.iceberg.table import IcebergTable
 from zonal.verbs.advise import advise
 from zonal.verbs.audit import audit, audit_versions
 from zonal.verbs.cluster import cluster
 from zonal.verbs.explain import explain
-from zonal.verbs.planning import plan_clustering
 from zonal.verbs.show import show
 from zonal.workload.logs import Logs
 

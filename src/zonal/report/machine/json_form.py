@@ -10,9 +10,9 @@ from typing import TypeVar
 from zonal.advising.advice import Advice, Candidate
 from zonal.layouts.layout import Layout
 from zonal.report.terminal.text import layout_text
+from zonal.rewriting.dry_run import ClusteringPlan
+from zonal.rewriting.outcome import Clustering
 from zonal.verbs.explain import Explanation
-from zonal.verbs.outcome import Clustering
-from zonal.verbs.planning import ClusteringPlan
 from zonal.verbs.show import ColumnHealth
 
 _LEFT_OUT = frozenset({"picture"})

@@ -32,10 +32,10 @@ from zonal.report.wording import (
     table_facts,
     what_text,
 )
+from zonal.rewriting.dry_run import ClusteringPlan
+from zonal.rewriting.outcome import Clustering
 from zonal.values.sizes import size_text
 from zonal.verbs.explain import Explanation
-from zonal.verbs.outcome import Clustering
-from zonal.verbs.planning import ClusteringPlan
 from zonal.verbs.show import TableHealth
 
 MOST_ROWS = 12

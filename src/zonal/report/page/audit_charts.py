@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from zonal.auditing.audit import Audit, CommitAudit
+from zonal.auditing.record import audit_record
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.report.page.charts import Chart, shown
 from zonal.report.page.frame import Html, Row, element, joined, name, table, text
@@ -12,7 +13,6 @@ from zonal.report.terminal.audit import commit_text, known_share
 from zonal.report.terminal.text import layout_text
 from zonal.report.wording import clipped, plural, share_text
 from zonal.values.sizes import size_text
-from zonal.verbs.recording import audit_record
 
 _MOST_BARS = 12
 _MOST_AUDITS = 500

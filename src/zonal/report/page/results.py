@@ -24,9 +24,9 @@ from zonal.report.page.share_charts import losers_text, reads_chart
 from zonal.report.terminal.cluster import clustering_facts, nothing_text, predicted_text, table_text
 from zonal.report.terminal.text import health_facts, layout_text
 from zonal.report.wording import Fact, lookup_text, plural, share_text
+from zonal.rewriting.outcome import Clustering, KeyDepth
 from zonal.values.sizes import size_text
 from zonal.verbs.explain import Explanation, Level, ReadFile
-from zonal.verbs.outcome import Clustering, KeyDepth
 from zonal.verbs.show import ColumnHealth, TableHealth
 
 __all__ = ["audit_page", "clustering_page", "explanation_page", "health_page"]

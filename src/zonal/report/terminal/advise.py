@@ -28,7 +28,7 @@ from zonal.report.wording import (
     what_text,
     workload_facts,
 )
-from zonal.report.wrapping import fit
+from zonal.report.wrap import fit
 
 _MOST_COLUMNS = 10
 

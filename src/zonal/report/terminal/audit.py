@@ -7,12 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from zonal.auditing.audit import Audit, Before, ColumnAudit, CommitAudit
-from zonal.auditing.saving import WORTH
+from zonal.auditing.savings import WORTH
 from zonal.report.command import Given, advise_command, repair_command
 from zonal.report.sparkline import sparkline
 from zonal.report.terminal.text import layout_text, print_fact, print_line, print_list, print_whole, printable
 from zonal.report.wording import Fact, clipped, plural, share_text
-from zonal.report.wrapping import fit
+from zonal.report.wrap import fit
 from zonal.values.sizes import size_text
 
 _MOST_QUERIES, _MOST_COMMITS, _MOST_COLUMNS, _MOST_UNREAD = 10, 8, 10, 3

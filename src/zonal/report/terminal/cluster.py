@@ -7,11 +7,11 @@ from rich.console import Console
 from zonal.plan.rewrite import Property
 from zonal.report.terminal.text import layout_text, print_fact
 from zonal.report.wording import Fact, duration_text, lookup_text, plural, share_text
+from zonal.rewriting.division import cost_text
+from zonal.rewriting.dry_run import ClusteringPlan
+from zonal.rewriting.learned import Predicted
+from zonal.rewriting.outcome import Clustering
 from zonal.values.sizes import size_text
-from zonal.verbs.dividing import cost_text
-from zonal.verbs.learning import Predicted
-from zonal.verbs.outcome import Clustering
-from zonal.verbs.planning import ClusteringPlan
 
 
 def print_clustering(console: Console, done: Clustering) -> None:

@@ -9,7 +9,7 @@ from rich.text import Text
 from zonal.layouts.layout import short_text
 from zonal.predicates.wording import EVERYTHING
 from zonal.report.wording import plural
-from zonal.report.wrapping import wrapped
+from zonal.report.wrap import wrapped
 from zonal.values.sizes import size_text
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth, TableHealth

@@ -11,7 +11,7 @@ from zonal.history.records import AuditRecord, RunRecord
 from zonal.report.sparkline import sparkline
 from zonal.report.terminal.text import layout_text, print_line, printable
 from zonal.report.wording import clipped, plural, share_text
-from zonal.report.wrapping import fit
+from zonal.report.wrap import fit
 
 MOST_LINES = 30
 """Of audits and rewrites together, the last ones."""

@@ -21,11 +21,11 @@ from typing import Any
 
 import pyarrow.fs
 
-from zonal.durability import flush_folder
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Property, Written
 from zonal.storage import Storage
+from zonal.storage.durability import flush_folder
 from zonal.tables.delta.actions import add_action, has_bounds, remove_action, stats_json
 from zonal.tables.delta.adds import LAYOUT_TAG, RUN_TAG, LiveFile
 from zonal.tables.delta.indexed import indexed

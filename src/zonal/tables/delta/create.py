@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs
 
-from zonal.durability import flush_folders
 from zonal.errors import ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Property, Writing, Written
 from zonal.storage import Storage
+from zonal.storage.durability import flush_folders
 from zonal.tables.delta.actions import add_action, stats_json
 from zonal.tables.delta.adds import LAYOUT_TAG, RUN_TAG
 from zonal.tables.delta.commit import engine, log_folder, put_if_absent

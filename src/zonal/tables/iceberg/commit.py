@@ -32,10 +32,10 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.transforms import IdentityTransform
 
-from zonal.durability import flush_folders
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Rewrite
+from zonal.storage.durability import flush_folders
 from zonal.tables.iceberg.conflicts import Replacement, partitions_of, replaced
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.field_ids import (

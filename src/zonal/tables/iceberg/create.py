@@ -26,10 +26,10 @@ from pyiceberg.table.sorting import SortOrder
 from pyiceberg.table.update import AddSnapshotUpdate, AddSortOrderUpdate, SetSnapshotRefUpdate, TableUpdate
 from pyiceberg.transforms import IdentityTransform
 
-from zonal.durability import flush_folders
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Writing, Written
+from zonal.storage.durability import flush_folders
 from zonal.tables.iceberg.commit import MANIFEST_FILES, prepared, sort_fields
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.field_ids import (

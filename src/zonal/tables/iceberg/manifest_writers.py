@@ -35,7 +35,7 @@ from pyiceberg.types import (
     UnknownType,
 )
 
-from zonal.durability import flush_file, flush_folders
+from zonal.storage.durability import flush_file, flush_folders
 from zonal.tables.iceberg.field_ids import (
     ADDED_BY,
     ADDED_FILES,

@@ -23,7 +23,7 @@ from zonal.plan.rewrite import Rewrite, Scan, Writing
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import refuse_special
 from zonal.storage.causes import hidden
-from zonal.storage.connecting import PATIENCE, within
+from zonal.storage.connection import PATIENCE, within
 from zonal.storage.options import for_pyiceberg
 from zonal.tables.iceberg.bounds import arrow_schema, fields, leaves
 from zonal.tables.iceberg.commit import Target, commit_rewrite, files_since

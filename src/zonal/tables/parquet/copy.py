@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs
 
-from zonal.durability import flush_folder
 from zonal.errors import ColumnError, ConflictError, TableError, option, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Reading, Scan, Source, Writing, Written
 from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.storage import Storage, local_path
+from zonal.storage.durability import flush_folder
 from zonal.tables.hive_folders import LONGEST_NAME, hive_folders
 from zonal.tables.protocol import Sending, unheard
 from zonal.values.arrays import Int64Array

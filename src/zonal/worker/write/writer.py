@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from zonal.durability import flush_file
 from zonal.layouts.cuts import key_cuts
 from zonal.layouts.keys import exact_words
 from zonal.layouts.layout import Layout
 from zonal.layouts.sort import stable_order
 from zonal.plan.rewrite import Writing, Written
+from zonal.storage.durability import flush_file
 from zonal.values.arrays import UInt64Array
 from zonal.values.checksum import MODULUS, row_checksum
 from zonal.values.columns import find

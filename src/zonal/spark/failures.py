@@ -10,7 +10,7 @@ from zonal.spark.jvm import jvm_ended
 
 _KINDS = r"^(?:[\w.$]+\.)?(\w+(?:Error|Exception|Interrupt)): (.+)$"
 LACKS = "the Python of a Spark worker, "
-"""How the error of a worker begins that lacks what a function imports (`zonal.spark.shipping`)."""
+"""How the error of a worker begins that lacks what a function imports (`zonal.spark.shipment`)."""
 _SHELLS = ("SparkException", "PythonException", "Py4JJavaError", "ExecutionException")
 """Errors that only carry others."""
 _OURS = ("TableError", "FileError", "ZonalError")

@@ -15,6 +15,7 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.parquet.footer import Footer, read_footer, row_group_bounds
 from zonal.plan.rewrite import Scan, Source, Writing
+from zonal.plan.run import new_run
 from zonal.predicates.bound import Bound, Point
 from zonal.skipping.index import Index, comparable_values
 from zonal.snapshot import UNKNOWN, Bounds, Snapshot
@@ -25,7 +26,6 @@ from zonal.values.columns import find, leaf, leaf_type
 from zonal.values.sample import Sample
 from zonal.values.selection import take_rows
 from zonal.values.words import family_of
-from zonal.verbs.rewriting import new_run
 from zonal.worker.read.data_file import RowGroupSize
 from zonal.worker.read.reader import Reader
 from zonal.worker.write.writer import sort_piece, trial_size

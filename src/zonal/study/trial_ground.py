@@ -8,11 +8,11 @@ from zonal.advising.decidable import decidable, float_columns
 from zonal.advising.ground import Ground
 from zonal.advising.queries import BoundQueries, Fit, filter_weights, halves
 from zonal.snapshot import Snapshot
+from zonal.study.look import Looked, limits_of, row_group_shares
 from zonal.tables.protocol import Table
 from zonal.trials.boxes import boxes_of, code
 from zonal.trials.today import Standing
 from zonal.trials.trial import Trial
-from zonal.verbs.looking import Looked, limits_of, row_group_shares
 
 
 def ground_of(

@@ -14,15 +14,16 @@ from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import bind
 from zonal.plan.choice import choose, dividing_column, in_commits, still_there
 from zonal.plan.rewrite import Writing
+from zonal.plan.run import new_run
 from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
+from zonal.rewriting.in_place import refuse_filters
 from zonal.snapshot import Snapshot
 from zonal.sql.where import parse_where
 from zonal.tables.protocol import Rewritable, Table, is_rewritable
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import leaf_type
 from zonal.values.sizes import parse_size, size_text
-from zonal.verbs.rewriting import new_run, refuse_filters
 
 DEFAULT_KIND = "zorder"
 _EXAMPLE = ["ts", "payload_id"]

@@ -2,12 +2,10 @@
 
 import math
 import random
-import secrets
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from functools import partial
 
 import numpy as np
@@ -20,12 +18,12 @@ from zonal.layouts.ranks import Ranks
 from zonal.plan.choice import still_there
 from zonal.plan.placement import Placement, Sizes
 from zonal.plan.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Written
+from zonal.rewriting.proof import check_files, check_rows
 from zonal.snapshot import Snapshot
 from zonal.storage.causes import STORAGE_ERRORS
 from zonal.study.sample import plan
 from zonal.tables.protocol import Rewritable
 from zonal.values.arrays import Int64Array
-from zonal.verbs.proof import check_files, check_rows
 from zonal.worker.splits import Split, plan_splits, refuse_wrong_sizes
 from zonal.worker.write.writer import WRITES_BLOOM_FILTERS
 
@@ -141,14 +139,6 @@ class Rewriter:
         with suppress(TableError):  # where nobody can tell, all stay
             sweep(writing, {*kept, *(asked.refers_to() if lost and asked.sent else ())})
         return lost
-
-
-def new_run() -> str:
-    """Name a run: when it began, and something that no other run has.
-
-    The name is part of a folder's, and must not begin with `_` or `.`: tools that look for orphans pass over those.
-    """
-    return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,15 @@ from zonal.layouts.layout import Layout
 from zonal.parquet.codecs import asked_codec
 from zonal.plan.choice import still_there
 from zonal.plan.rewrite import Property
+from zonal.plan.run import new_run
+from zonal.rewriting.arguments import check_arguments
+from zonal.rewriting.division import KeyLookups, divide
+from zonal.rewriting.learned import Queries, learned_for
+from zonal.rewriting.request import Job, rewritable, size_of, too_small
+from zonal.study.advice_request import silent
 from zonal.study.sample import OVERHEAD
 from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
-from zonal.verbs.advise import silent
-from zonal.verbs.arguments import check_arguments
-from zonal.verbs.checking import Job, rewritable, size_of, too_small
-from zonal.verbs.dividing import KeyLookups, divide
-from zonal.verbs.learning import Queries, learned_for
-from zonal.verbs.rewriting import new_run
 
 START_SECONDS = 11.0
 """What the JVM, the Python workers and the first job take on this machine, whatever the table's size."""

@@ -53,8 +53,8 @@ from zonal.history.database import within
 from zonal.history.records import HistoryError
 from zonal.predicates.calendar import zone_of
 from zonal.sql.statement import known_dialect
-from zonal.verbs.advise import SAMPLE_ROWS
-from zonal.verbs.replaying import SAMPLE_QUERIES, Auditing
+from zonal.study.advice_request import SAMPLE_ROWS
+from zonal.study.audited_version import SAMPLE_QUERIES, Auditing
 from zonal.workload.logs import Logs
 from zonal.workload.since import parse_since
 from zonal.workload.view_files import read_view

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zonal.verbs.rewriting import Runner
+from zonal.rewriting.in_place import Runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,14 +14,14 @@ from zonal.auditing.replay import replay
 from zonal.errors import TableError, ZonalError, option, quoted
 from zonal.layouts.layout import Layout
 from zonal.snapshot import Snapshot
+from zonal.study.advice_request import SAMPLE_ROWS, Progress, check_seed, sampled_columns
+from zonal.study.look import look_at
+from zonal.study.trial_ground import ground_of
 from zonal.tables.protocol import Table, is_readable
 from zonal.trials.boxes import boxes_of
 from zonal.trials.parameters import has_parameters
 from zonal.values.arrays import Float64Array
 from zonal.values.columns import leaves
-from zonal.verbs.advise import SAMPLE_ROWS, Progress, check_seed, sampled_columns
-from zonal.verbs.looking import look_at
-from zonal.verbs.trying import ground_of
 from zonal.workload.query import Workload
 
 SAMPLE_QUERIES = 1000

@@ -8,13 +8,13 @@ import numpy as np
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.plan.rewrite import Writing
+from zonal.rewriting.in_place import physical
 from zonal.snapshot import Snapshot
 from zonal.study.sample import Survey, survey
 from zonal.tables.protocol import Rewritable
 from zonal.values.arrays import Int64Array
 from zonal.values.sample import Sample
 from zonal.values.selection import take_rows
-from zonal.verbs.rewriting import physical
 from zonal.worker.splits import refuse_wrong_sizes
 
 _BITS = 16

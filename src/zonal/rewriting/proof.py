@@ -7,12 +7,12 @@ from functools import partial
 
 import pyarrow.parquet as pq
 
-from zonal.durability import flush_folders
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
 from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.storage import local_path
 from zonal.storage.causes import STORAGE_ERRORS, cause_of
+from zonal.storage.durability import flush_folders
 from zonal.values.checksum import MODULUS
 
 LOOKS = 8

@@ -4,20 +4,22 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from datetime import timezone as zones
 
 from zonal.display import Shown
 from zonal.errors import ZonalError
-from zonal.history.records import HistoryError
-from zonal.layouts.layout import Layout
+from zonal.history.opened import Database, opened
+from zonal.history.records import HistoryError, RunRecord
+from zonal.layouts.layout import Layout, short_text
 from zonal.picture.picture import Picture
 from zonal.plan.rewrite import Property
+from zonal.rewriting.in_place import Done
+from zonal.rewriting.learned import Learned, Predicted
+from zonal.rewriting.request import Job, too_small
 from zonal.skipping.depth import column_depth
 from zonal.snapshot import Snapshot
-from zonal.verbs.checking import Job, too_small
-from zonal.verbs.drawing import compared, is_wanted
-from zonal.verbs.learning import Learned, Predicted
-from zonal.verbs.recording import Database, opened, run_record
-from zonal.verbs.rewriting import Done
+from zonal.study.drawing import compared, is_wanted
 
 
 @dataclass(frozen=True)
@@ -209,3 +211,29 @@ def _lookup(snapshot: Snapshot, name: str) -> tuple[float, float | None] | None:
     if (depth := column_depth(snapshot, name)) is None:
         return (float(len(snapshot.files)), 1.0) if name in snapshot.physical else None
     return depth.lookup_files, depth.lookup_share
+
+
+def run_record(done: Clustering) -> RunRecord:
+    """Return what is remembered of a rewrite, right after it: what was predicted, and what came out."""
+    told = done.predicted
+    return RunRecord(
+        table=done.table,
+        location=done.location,
+        format=done.format,
+        version=done.versions[-1] if done.versions else None,
+        finished=datetime.now(zones.utc),
+        run=done.run,
+        layout=short_text(done.layout),
+        rows=done.rows,
+        removed_files=done.removed_files,
+        removed_bytes=done.removed_bytes,
+        added_files=done.added_files,
+        added_bytes=done.added_bytes,
+        queries=None if told is None else told.queries,
+        share_before=None if told is None else told.share_before,
+        share_predicted=None if told is None else told.share_predicted,
+        share_after=None if told is None else told.share_after,
+        seconds=done.seconds,
+        predicted_files=done.predicted_files,
+        predicted_bytes=done.predicted_bytes,
+    )

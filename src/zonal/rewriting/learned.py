@@ -10,11 +10,11 @@ from zonal.advising.queries import BoundQueries
 from zonal.errors import LayoutError, TableError, option, quoted
 from zonal.layouts.layout import TREE, Layout
 from zonal.layouts.ranks import bind
+from zonal.rewriting.request import chosen_layout
 from zonal.snapshot import Snapshot
+from zonal.study.advice_request import AdviceRequest, Progress, request_of
 from zonal.tables.protocol import Table
 from zonal.trials.today import standing
-from zonal.verbs.advise import AdviceRequest, Progress, request_of
-from zonal.verbs.checking import chosen_layout
 from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 from zonal.errors import TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Scan, Writing, Written
+from zonal.rewriting.in_place import CommitRequest, Done, Report, Runner, refuse_filters, settle, sweep, write_files
+from zonal.rewriting.proof import check_files
 from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Destination, Readable
-from zonal.verbs.proof import check_files
-from zonal.verbs.rewriting import CommitRequest, Done, Report, Runner, refuse_filters, settle, sweep, write_files
 
 
 @dataclass(frozen=True, eq=False)
