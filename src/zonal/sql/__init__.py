@@ -1,1 +1,1 @@
-"""SQL text of any dialect to predicates: the only door to sqlglot."""
+"""Read SQL text of any dialect as predicates; the only package that imports sqlglot."""

@@ -1,4 +1,4 @@
-"""What a statement asks of one table: each read of it, through WITH clauses, derived tables, views, unions and joins.
+"""Read a statement as predicates on one table: one per read, through CTEs, derived tables, views, unions and joins.
 
 The law: a row of the table on which the statement's result depends satisfies the predicate of one of its reads.
 """
@@ -31,10 +31,10 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class TableRead:
-    """What one read of the table asks of it."""
+    """One read of the table by a statement."""
 
     predicate: Predicate
-    """True for every row of the table that the statement needs; Constant(True): it needs all."""
+    """True for every row of the table that the statement needs; Constant(True) if it needs all."""
     joins: tuple[str, ...]
     """The table's columns that are compared with other tables' columns for equality."""
     reads: int
@@ -51,7 +51,7 @@ def ask(
     views: Mapping[str, str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> list[TableRead]:
-    """Return what each read of the table asks of it, in the order of the text; each is a scan of its own.
+    """Return the predicate of each read of the table, in the order of the text; each is a scan of its own.
 
     [] where the statement reads no table by one of the names `tables`, or is no query (DDL, SET); a `PredicateError`
     where it can't be read. `views` are queries by the names of views. `columns` are the table's in order: with them,
@@ -74,14 +74,14 @@ def ask(
 
 
 def prepare_statement(sql: str, dialect: str | None, now: datetime | None, timezone: str) -> Text:
-    """Tokenize a statement; of an UNLOAD, the query whose result it writes."""
+    """Tokenize a statement; for an UNLOAD, the query whose result it writes."""
     read = prepare(sql, "statement", dialect, now, timezone)
     unloaded = unloaded_query(read)
     return read if unloaded is None else prepare_statement(unloaded, dialect, now, timezone)
 
 
 def followed(read: Text, work: Callable[[], _Found], *, depth: int = 0) -> _Found:
-    """Run with room for a statement's depth; queries that name each other in a row are followed as deep as that."""
+    """Run with a stack for the statement's depth; a chain of CTEs is followed as deep as it is long."""
     queries = sum(token.token_type == TokenType.SELECT for token in read.tokens)
     return with_room(max(read.depth, queries // 2) + depth, work)
 
@@ -118,20 +118,20 @@ def _asked(statement: exp.Expr | None, world: World) -> list[TableRead]:
 
 
 def table_reads(reads: Sequence[Read], session: Session) -> list[TableRead]:
-    """Return what each read asks of the table."""
+    """Convert the conditions of each read to a predicate."""
     return [_read(one.conditions, session, len(reads)) for one in reads]
 
 
 def _read(conditions: Sequence[exp.Expr], session: Session, reads: int) -> TableRead:
-    """Read the conditions of one read as a predicate; those that only join tables are no part of it."""
+    """Convert the conditions of one read to a predicate; pure join conditions are left out."""
     parts: dict[Predicate, None] = {}
     joins: dict[str, None] = {}
     for condition in conditions:
         joins |= dict.fromkeys(_join_keys(condition))
         if _is_join(condition):
             continue
-        found = read_condition(condition, False, session)
-        for part in found.parts if isinstance(found, And) else (found,):
+        predicate = read_condition(condition, False, session)
+        for part in predicate.parts if isinstance(predicate, And) else (predicate,):
             if not isinstance(part, Unknown) or part.columns or is_elsewhere(condition):
                 parts[part] = None
     return TableRead(join(list(parts), is_and=True), tuple(joins), reads)

@@ -1,4 +1,4 @@
-"""Conditions in SQL: comparisons, lists, patterns and their negations, as nodes of a predicate."""
+"""Convert SQL conditions to predicates: comparisons, lists, patterns and their negations."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -97,13 +97,13 @@ def _compared(node: exp.Expr, negated: bool, session: Session) -> Predicate:
     op = _OPS[type(node)]
     if not negated:
         return _compare(node.this, op, node.expression, session)
-    found = _compare(node.this, NEGATED[op], node.expression, session)
+    comparison = _compare(node.this, NEGATED[op], node.expression, session)
     if session.dialect not in _UNORDERED_NAN:
-        return found
+        return comparison
     # Neither x > 5 nor x <= 5 is true for NaN there, so its negation is: x <= 5, or above all numbers.
-    low = [leaf for leaf in leaves(found) if isinstance(leaf, Compare) and leaf.op in ("<", "<=")]
+    low = [leaf for leaf in leaves(comparison) if isinstance(leaf, Compare) and leaf.op in ("<", "<=")]
     numbers = [leaf for leaf in low if isinstance(leaf.value, int | Decimal | float)]
-    return join([found, *(Compare(leaf.term, ">", math.inf) for leaf in numbers)], is_and=False)
+    return join([comparison, *(Compare(leaf.term, ">", math.inf) for leaf in numbers)], is_and=False)
 
 
 def _compare(left: exp.Expr, op: Op, right: exp.Expr, session: Session) -> Predicate:
@@ -222,16 +222,16 @@ def _listed(node: exp.Expr, negated: bool, session: Session) -> Predicate:
     if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
         raise Opaque("a subquery" if node.args.get("query") else "a list that isn't made of literals")
     plain(node, "this", "expressions")
-    found = [_known(item, session) for item in node.expressions]
-    values: list[Value] = [item for item in found if not isinstance(item, Opaque) and item is not None]
+    items = [_known(item, session) for item in node.expressions]
+    values: list[Value] = [item for item in items if not isinstance(item, Opaque) and item is not None]
     op: Op = "<>" if negated else "="
-    if not found:
+    if not items:
         return Constant(negated)
-    if negated and None in found:
+    if negated and None in items:
         if session.dialect == "clickhouse":
             raise Opaque("NOT IN with a null, which this dialect may ignore")
         return Constant(False)
-    unknown = next((item for item in found if isinstance(item, Opaque)), None)
+    unknown = next((item for item in items if isinstance(item, Opaque)), None)
     if len({_kind(value) for value in values} - {"Parameter"}) > 1 or (unknown and not negated):
         raise unknown or Opaque("a list of several types, which engines convert differently")
     term = unwrapped_value(node.this)

@@ -1,4 +1,4 @@
-"""Which dialect statements are written in, found by reading them in each."""
+"""Guess the dialect of statements, by parsing them in each."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -73,12 +73,12 @@ def _score(sqls: Sequence[str], dialect: str) -> tuple[int, int, int]:
     """Return how many statements can be read, their clues, and how many of their conditions are understood."""
     read = understood = 0
     clues = [re.compile(clue, re.IGNORECASE | re.ASCII) for clue, names in _CLUES.items() if dialect in names.split()]
-    found = sum(clue.search(sql) is not None for clue in clues for sql in sqls)
+    matched_clues = sum(clue.search(sql) is not None for clue in clues for sql in sqls)
     for sql in sqls:
         conditions = _understood(sql, dialect)
         read += conditions is not None
         understood += conditions or 0
-    return read, found, understood
+    return read, matched_clues, understood
 
 
 def _understood(sql: str, dialect: str) -> int | None:

@@ -1,4 +1,4 @@
-"""The values of SQL's literals: numbers, text, dates, intervals, casts of them, and the arithmetic between them.
+"""Evaluate literals in SQL: numbers, text, dates, intervals, casts of them, and the arithmetic between them.
 
 The guarantee: a value is the one that every engine of the dialect computes. Where engines or their settings differ, or
 where a value can't be told without running the query, `Opaque` says why, and the predicate becomes `Unknown`.

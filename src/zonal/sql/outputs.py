@@ -1,4 +1,4 @@
-"""Columns of queries: whose a name is among the relations of a FROM clause, and what a query's output is made of."""
+"""Resolve columns: to a relation of a FROM clause, and from a query's output to the expression behind it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,17 +21,17 @@ from zonal.sql.relations import (
 
 _MOST_NAMES = 20_000
 _PLACE = "\0"
-"""Begins a column that is known by its place: no name in SQL begins so."""
+"""Prefix of a column that is known by its position; no name in SQL begins with it."""
 
 
 class Names:
-    """The relations of a FROM clause by number, and whose column a name is."""
+    """The relations of a FROM clause by number, which resolves a name to the relation that has the column."""
 
     def __init__(self, tree: Tree | None, world: World, scope: Scope, *, hidden: frozenset[str] = frozenset()) -> None:
         self.relations = [] if tree is None else relations_of(tree)
         self.outer = scope.outer
         self.hidden = hidden
-        """Case-folded names that without a qualifier may be something else than a column."""
+        """Case-folded names that without a qualifier may not be columns."""
         self.world = world
         self._number = {id(relation): number for number, relation in enumerate(self.relations)}
         self._known: dict[int, frozenset[str] | None] = {}
@@ -49,14 +49,14 @@ class Names:
         return frozenset(self._number[id(relation)] for relation in relations_of(tree))
 
     def owners(self, parts: NamePath) -> tuple[frozenset[int], int]:
-        """Return whose column a path is, and how many of its parts are a qualifier.
+        """Return the relations that a column path belongs to, and how many of its parts are the qualifier.
 
         Several relations own a column that USING joins; none, if it is another query's or if that isn't clear.
         """
         for end in range(len(parts) - 1, 0, -1):
             if parts[:end] in self.qualified:
-                found = self.qualified[parts[:end]]
-                return (frozenset(found) if len(found) == 1 else frozenset()), end
+                numbers = self.qualified[parts[:end]]
+                return (frozenset(numbers) if len(numbers) == 1 else frozenset()), end
             if parts[:end] in self.outer:
                 return frozenset(), end
         name = parts[0]
@@ -82,8 +82,8 @@ class Names:
 
     def columns(self, number: int) -> frozenset[str] | None:
         if number not in self._known:
-            found = columns_of(self.relations[number], self.world)
-            self._known[number] = None if found is None else frozenset(found)
+            names = columns_of(self.relations[number], self.world)
+            self._known[number] = None if names is None else frozenset(names)
         return self._known[number]
 
     def _look(self) -> None:
@@ -128,15 +128,15 @@ def columns_of(relation: Relation, world: World) -> NamePath | None:
         return relation.names
     if not relation.is_plain and not relation.definition.is_recursive:
         return None
-    found = outputs_of(relation.definition, world)
-    names = tuple(item.name for item in found.items)
+    outputs = outputs_of(relation.definition, world)
+    names = tuple(item.name for item in outputs.items)
     renamed = relation.definition.columns
     names = renamed + names[len(renamed) :]
-    return names if found.is_complete and all(names) else None
+    return names if outputs.is_complete and all(names) else None
 
 
 def outputs_of(definition: Definition, world: World) -> Outputs:
-    """Return the result's columns of a query; of a UNION, those of its first part, which names them."""
+    """Return the columns of a query's result; for a UNION, those of its first branch, which names them."""
     key = id(definition.query)
     if key not in world.outputs:  # the definition is kept with its answer, so that no other gets its number
         world.outputs[key] = (definition, _outputs(definition, world))
@@ -157,19 +157,19 @@ def select_outputs(select: exp.Select, world: World, scope: Scope, names: Names 
     """Return the columns of a SELECT with its stars expanded, up to the first one whose columns aren't known."""
     if select.args.get("exclude") or select.args.get("kind") or select.args.get("operation_modifiers"):
         return Outputs((), is_complete=False)
-    found: list[OutputColumn] = []
+    columns: list[OutputColumn] = []
     for node in select.expressions:
         star = star_of(node)
         if star is None:
-            found.append(OutputColumn(name_of(node).casefold(), unaliased(node)))
+            columns.append(OutputColumn(name_of(node).casefold(), unaliased(node)))
             continue
         names = names or Names(read_from(select, world, scope), world, scope)
         expanded = _expanded(node, star, names)
-        if expanded is None or len(found) > _MOST_NAMES:
-            return Outputs(tuple(found), is_complete=False)
-        found += expanded
+        if expanded is None or len(columns) > _MOST_NAMES:
+            return Outputs(tuple(columns), is_complete=False)
+        columns += expanded
     is_clear = not any(isinstance(node, exp.Columns | exp.Aliases) for node in select.expressions)
-    return Outputs(tuple(found), is_complete=is_clear)
+    return Outputs(tuple(columns), is_complete=is_clear)
 
 
 def star_of(node: exp.Expr) -> exp.Star | None:
@@ -203,7 +203,7 @@ def aliases_of(select: exp.Select) -> Iterator[exp.Alias]:
 
 
 def starred(star: exp.Star, name: str) -> exp.Expr | str | None:
-    """Return what stands under a name in a star: another expression, a name of the relation, or nothing."""
+    """Resolve a name in a star: an expression (REPLACE), a name of the relation (RENAME), or None (EXCEPT)."""
     for item in star.args.get("replace") or []:
         if item.alias.casefold() == name:
             return unaliased(item)
@@ -222,13 +222,14 @@ def _expanded(node: exp.Expr, star: exp.Star, names: Names) -> list[OutputColumn
     numbers = _starred_relations(node, names)
     if numbers is None or names.shared or not names.is_complete() or star.args.get("rename"):
         return None
-    found: list[OutputColumn] = []
+    columns: list[OutputColumn] = []
     for number in numbers:
         for name in columns_of(names.relations[number], names.world) or ():
             inner = starred(star, name)
             if inner is not None:
-                found.append(OutputColumn(name, inner if isinstance(inner, exp.Expr) else _column(name, names, number)))
-    return found
+                node = inner if isinstance(inner, exp.Expr) else _column(name, names, number)
+                columns.append(OutputColumn(name, node))
+    return columns
 
 
 def _starred_relations(node: exp.Expr, names: Names) -> Sequence[int] | None:
@@ -238,8 +239,8 @@ def _starred_relations(node: exp.Expr, names: Names) -> Sequence[int] | None:
     if not isinstance(node, exp.Column):
         return None
     path = tuple(part.name.casefold() for part in node.parts[:-1])
-    found = names.qualified.get(path, [])
-    return found if len(found) == 1 else None
+    numbers = names.qualified.get(path, [])
+    return numbers if len(numbers) == 1 else None
 
 
 def _column(name: str, names: Names, number: int, mark: bool = False) -> exp.Expr:
@@ -259,7 +260,7 @@ def column_at(path: Sequence[str], quoted: Sequence[bool] = ()) -> exp.Expr:
 
 
 def placed(place: int) -> str:
-    """Return a name for the column at a place, which no column has."""
+    """Return a name for the column at a position, which no real column has."""
     return f"{_PLACE}{place}"
 
 
@@ -268,7 +269,7 @@ def place_of(name: str) -> int | None:
 
 
 class Inside:
-    """What the names of a SELECT's output are made of, in the words of its FROM clause."""
+    """A SELECT list: the expression behind each output name, in columns of the FROM clause."""
 
     def __init__(self, select: exp.Select, names: Names, scope: Scope) -> None:
         self.select, self.names = select, names
@@ -286,9 +287,9 @@ class Inside:
         place = place_of(name)
         if place is not None:
             return self.outputs.items[place].node if place < len(self.outputs.items) else None
-        found = self.by_name.get(name, [])
+        nodes = self.by_name.get(name, [])
         if self.outputs.is_complete or not self.stars:
-            return found[0] if len(found) == 1 else None
+            return nodes[0] if len(nodes) == 1 else None
         explicit = [unaliased(node) for node in self.select.expressions if name_of(node).casefold() == name]
         behind = [column for node in self.stars if (column := self._through(node, name, written)) is not None]
         if explicit:  # a star that has the name as well makes it ambiguous, which all but DuckDB refuse
@@ -315,7 +316,7 @@ class Inside:
 
 
 def inner_queries(nodes: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
-    """Yield the queries inside of expressions, but none inside of another."""
+    """Yield the outermost queries inside expressions."""
     waiting = list(reversed(nodes))
     while waiting:
         node = waiting.pop()

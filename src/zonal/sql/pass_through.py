@@ -1,7 +1,7 @@
-"""Which columns of a SELECT's result let conditions through to the rows that it reads.
+"""Decide which conditions on a SELECT's result may be pushed down to the rows that it reads.
 
-A condition on a result may be asked of the rows before it only if the rows that fail it leave no other trace: not in an
-aggregate, a window, a LIMIT.
+A condition may be pushed down only if the rows that fail it leave no other trace: not in an aggregate, a window, a
+LIMIT.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -60,7 +60,7 @@ def _is_computed_here(node: exp.Expr) -> bool:
 
 
 def _among(keys: Iterable[exp.Expr], inside: Inside) -> _Gate:
-    """Return the gate of expressions that are keys, or made of keys alone."""
+    """Return a gate for expressions that are keys, or made of keys alone."""
     known = [unaliased(key) for key in keys]
     columns = {_key(key, inside) for key in known if isinstance(key, exp.Column | exp.Dot)}
 
@@ -84,7 +84,7 @@ def _columns(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _key(node: exp.Expr, inside: Inside) -> _Key:
-    """Return what is equal for two ways to write one column."""
+    """Return a key that is equal for all ways to write one column."""
     try:
         parts = tuple(part.name.casefold() for part in path_of(node))
     except Opaque:
@@ -121,7 +121,7 @@ def is_renamed(column: exp.Expr, inside: Inside) -> bool:
 
 
 def _parts(select: exp.Select, *, below: type[exp.Expr] | None = None) -> Iterator[exp.Expr]:
-    """Yield the nodes of what a SELECT computes of its rows, outside of queries within it, and of nodes of a type."""
+    """Yield the nodes of what a SELECT computes of its rows, outside of inner queries and below no node of a type."""
     clauses = [select.args.get(name) for name in ("having", "qualify", "order")]
     waiting = [*select.expressions, *(clause for clause in clauses if clause is not None)]
     while waiting:
@@ -134,7 +134,7 @@ def _parts(select: exp.Select, *, below: type[exp.Expr] | None = None) -> Iterat
 
 
 def _aggregates(select: exp.Select) -> bool:
-    """Tell whether it makes one row of all, unless it groups."""
+    """Tell whether it aggregates all rows into one, unless it groups."""
     if any(isinstance(node, exp.AggFunc) for node in _parts(select, below=exp.Window)):
         return True
     inner = [node for window in _windows(select) for node in window.this.iter_expressions()]
@@ -146,7 +146,7 @@ def _windows(select: exp.Select) -> Iterator[exp.Window]:
 
 
 def _partition(window: exp.Window, select: exp.Select) -> list[exp.Expr] | None:
-    """Return the keys by which a window parts rows; None if that isn't clear."""
+    """Return the PARTITION BY keys of a window; None if they aren't clear."""
     named = {item.name.casefold(): item for item in select.args.get("windows") or []}
     for _ in range(len(named) + 1):
         if window.args.get("partition_by"):

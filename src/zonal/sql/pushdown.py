@@ -1,4 +1,4 @@
-"""Conditions on their way down to a table: through the outputs of queries, and through joins.
+"""Push conditions down to a table: through the outputs of queries, and through joins.
 
 The law: a row of a relation that the query's result depends on satisfies every condition that is pushed to it.
 """
@@ -26,7 +26,7 @@ _MOST_NODES = 300_000
 
 @dataclass(eq=False)
 class Effort:
-    """What reading a statement has cost so far: text that grows with every step is refused, not followed."""
+    """Nodes that were rewritten so far; a statement whose conditions grow with every step is refused."""
 
     nodes: int = 0
 
@@ -66,7 +66,7 @@ def substituted(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr], effort: 
 
 
 def _rebuilt(node: exp.Expr, done: dict[int, exp.Expr]) -> exp.Expr:
-    """Return the node over its changed children; itself if there are none."""
+    """Return the node with its changed children; the node itself if none changed."""
     children = list(node.iter_expressions())
     if all(done[id(child)] is child for child in children):
         return node
@@ -78,7 +78,7 @@ def _rebuilt(node: exp.Expr, done: dict[int, exp.Expr]) -> exp.Expr:
 
 
 def as_own(number: int, names: Names) -> Callable[[exp.Expr], exp.Expr]:
-    """Return the change of a FROM clause's columns to those of one relation, by bare names; others are elsewhere."""
+    """Return a function that turns one relation's columns into bare names, and all others into `elsewhere`."""
 
     def change(node: exp.Expr) -> exp.Expr:
         try:
@@ -103,7 +103,7 @@ def as_own(number: int, names: Names) -> Callable[[exp.Expr], exp.Expr]:
 
 
 class About:
-    """Which relations the conditions of a FROM clause are about, looked at once for each condition."""
+    """The relations that each condition of a FROM clause refers to, found once per condition."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -123,7 +123,7 @@ class About:
 
 
 def strangers(conditions: Sequence[exp.Expr], names: Names, scope: Scope) -> Iterator[str]:
-    """Yield names in conditions of a FROM clause that can be no column of its relations, nor of those around it."""
+    """Yield names in conditions that are no column of any relation of the FROM clause, nor of a query around it."""
     waiting = [] if scope.is_correlated or not names.is_complete() else list(conditions)
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""One statement as a predicate of one of its tables: what its reads of that table ask, joined by OR."""
+"""Read a statement as one predicate on one of its tables: the predicates of its reads, joined by OR."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,11 +71,11 @@ class ParsedQuery:
         a qualifier find their table in joins, and a name that is no column is a `PredicateError`.
         """
         world = self._world(table, own, columns)
-        found = followed(self.text, lambda: reads_of(self.statement, world))
-        if found.strangers and columns is not None:
-            name = found.strangers[0]
+        result = followed(self.text, lambda: reads_of(self.statement, world))
+        if result.strangers and columns is not None:
+            name = result.strangers[0]
             raise PredicateError(f"Unknown column {quoted(name)}. {suggestion(name, columns)}")
-        reads = followed(self.text, lambda: table_reads(found.reads, world.session))
+        reads = followed(self.text, lambda: table_reads(result.reads, world.session))
         return join([read.predicate for read in reads], is_and=False)
 
     def _world(self, table: str | None, own: Sequence[str], columns: Sequence[str] | None) -> World:

@@ -1,4 +1,4 @@
-"""Where a statement reads a table, and the conditions that each read's rows must satisfy.
+"""Find where a statement reads a table, and the conditions that the rows of each read must satisfy.
 
 Conditions travel down as SQL: each column of a query's result is replaced by the expression that it is made of.
 """
@@ -39,7 +39,7 @@ _PLAIN_UNION = frozenset({"this", "expression", "with_", "distinct", "order", "b
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """A query to look into, and the conditions on its result: columns by bare names, all others elsewhere."""
+    """A query to visit, and the conditions on its result: columns by bare names, all others `elsewhere`."""
 
     query: exp.Expr
     scope: Scope
@@ -48,7 +48,7 @@ class _Task:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """A read of the table, and the conditions on its rows: columns by bare names, all others elsewhere."""
+    """A read of the table, and the conditions on its rows: columns by bare names, all others `elsewhere`."""
 
     relation: Relation
     conditions: Sequence[exp.Expr]
@@ -68,7 +68,7 @@ class Reads:
 
     reads: Sequence[Read]
     strangers: Sequence[str]
-    """Names in conditions that are no relation's columns."""
+    """Names in conditions that are no column of any relation."""
 
 
 def reads_of(statement: exp.Expr, world: World) -> Reads:
@@ -91,7 +91,7 @@ def reads_of(statement: exp.Expr, world: World) -> Reads:
 
 
 def _visit(task: _Task, walk: _Walk) -> Iterator[_Task]:
-    """Read one query or statement: its own reads go to the walk, the queries in it are the next tasks."""
+    """Visit one query or statement: record its own reads, and yield the queries in it as the next tasks."""
     query, scope = task.query, with_clauses(task.scope, task.query)
     for clause in (query.args.get("with_") or exp.With()).expressions:
         if isinstance(clause.this, exp.DML):
@@ -123,9 +123,9 @@ def _written(node: exp.Expr) -> exp.Expr | None:
 
 
 def _branches(query: exp.SetOperation, scope: Scope, conditions: tuple[exp.Expr, ...], walk: _Walk) -> Iterator[_Task]:
-    """Take the parts of a UNION, INTERSECT or EXCEPT: a row of the result comes from rows that satisfy its conditions.
+    """Visit the branches of a UNION, INTERSECT or EXCEPT: its rows come from rows that satisfy the same conditions.
 
-    Columns are matched by place, so that conditions on a name become conditions on its place in the first part.
+    Columns are matched by position: conditions on a name become conditions on its position in the first branch.
     """
     if any(value and name not in _PLAIN_UNION for name, value in query.args.items()):
         conditions = ()
@@ -175,7 +175,7 @@ def _select(select: exp.Select, scope: Scope, conditions: tuple[exp.Expr, ...], 
 
 
 def _hidden(select: exp.Select, world: World) -> frozenset[str]:
-    """Return the names of the SELECT list that stand for its expressions even where a column has the name.
+    """Return the aliases of the SELECT list that hide columns of the same name.
 
     ClickHouse's do by default; its setting prefer_column_name_to_alias, which the text doesn't tell, turns that off.
     """
@@ -204,14 +204,14 @@ def _lowered(conditions: Sequence[exp.Expr], inside: Inside, effort: Effort) -> 
             parts = path_of(node)
         except Opaque as reason:
             return elsewhere(str(reason))
-        found = inside.find(parts[0].name.casefold(), parts[0])
-        if found is None or not passes(found):
+        expression = inside.find(parts[0].name.casefold(), parts[0])
+        if expression is None or not passes(expression):
             return elsewhere(HIDDEN)
-        if len(parts) > 1 and not isinstance(found, exp.Column | exp.Dot):
+        if len(parts) > 1 and not isinstance(expression, exp.Column | exp.Dot):
             return elsewhere(HIDDEN)
         for part in parts[1:]:
-            found = exp.Dot(this=found, expression=part)
-        return found
+            expression = exp.Dot(this=expression, expression=part)
+        return expression
 
     return [substituted(condition, change, effort) for condition in conditions]
 
@@ -274,16 +274,16 @@ def _joined(
 
 def _listed(nodes: Sequence[exp.Expr]) -> dict[int, tuple[exp.Expr, ...]]:
     """Return what x IN (SELECT y …) tells of its query: y is joined with x."""
-    found: dict[int, tuple[exp.Expr, ...]] = {}
+    keys: dict[int, tuple[exp.Expr, ...]] = {}
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
         if isinstance(node, exp.In) and isinstance(query := node.args.get("query"), exp.Query):
             width = len(node.this.expressions) if isinstance(node.this, exp.Tuple) else 1
-            found[id(query)] = tuple(_joined_key(column_at([placed(place)])) for place in range(width))
+            keys[id(query)] = tuple(_joined_key(column_at([placed(place)])) for place in range(width))
         if not isinstance(node, exp.Query):
             waiting.extend(node.iter_expressions())
-    return found
+    return keys
 
 
 def _loose_parts(tree: Tree | None) -> list[exp.Expr]:
@@ -346,7 +346,7 @@ def _keys(number: int, correlated: list[exp.Expr], names: Names) -> Iterator[exp
 
 
 def _joined_key(node: exp.Expr) -> exp.Expr:
-    """Return a condition that tells of a join and refuses no row: not even one of nulls."""
+    """Return a condition that records a join key and refuses no row, not even one of nulls."""
     return exp.NullSafeEQ(this=node, expression=elsewhere(OTHERS))
 
 
@@ -363,7 +363,7 @@ def _changed(node: exp.Expr, scope: Scope, walk: _Walk) -> Iterator[_Task]:
 
 
 def _merged(node: exp.Merge, scope: Scope, walk: _Walk) -> Iterator[_Task]:
-    """Read both sides of a MERGE; a side is needed whole where the rows without a match count, too."""
+    """Read both sides of a MERGE; all rows of a side are needed where those without a match count, too."""
     whens = [when for clause in [node.args.get("whens")] if clause is not None for when in clause.expressions]
     unmatched = [when for when in whens if not when.args.get("matched")]
     is_source = any(not when.args.get("source") for when in unmatched)

@@ -1,4 +1,4 @@
-"""FROM clauses: what each name in them stands for, and how the relations are joined."""
+"""Read FROM clauses: what each name in them stands for, and how the relations are joined."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ _PLAIN_JOIN = frozenset({"this", "on", "side", "kind", "using", "method", "hint"
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """What a place in a statement sees beside its own FROM clause."""
+    """What a query sees beside its own FROM clause."""
 
     clauses: "Mapping[str, Definition]" = field(default_factory=dict)
     """Queries of the WITH clauses, by case-folded name."""
@@ -49,16 +49,16 @@ class Relation:
 
     qualifiers: frozenset[NamePath]
     is_wanted: bool = False
-    """Whether it is the table that is asked about."""
+    """Whether it is the table whose reads are wanted."""
     definition: Definition | None = None
     names: NamePath | None = None
-    """The names of its columns, if it is neither and they are known."""
+    """The names of its columns, if it is neither the table nor a query and they are known."""
     is_plain: bool = True
     """Whether conditions see its rows and columns as they are: not sampled, pivoted or renamed."""
     nodes: tuple[exp.Expr, ...] = ()
     """Expressions of its own, such as an array that it unnests."""
     written: NamePath = ()
-    """A table's name as it stands in the text; () if it isn't the table that is asked about."""
+    """A table's name as it stands in the text; () if its reads aren't wanted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class World:
 
     session: Session
     tables: tuple[NamePath, ...] | None
-    """The table's names, case-folded; None if every table is asked about."""
+    """The table's names, case-folded; None if the reads of every table are wanted."""
     columns: NamePath | None = None
     """Case-folded, in the table's order; None if they aren't known."""
     spelling: Mapping[str, str] = field(default_factory=dict)
@@ -116,31 +116,31 @@ class World:
 
 def relations_of(tree: Tree) -> list[Relation]:
     """Return the relations of a tree from left to right, without recursion: joins may be thousands."""
-    found: list[Relation] = []
+    relations: list[Relation] = []
     waiting = [tree]
     while waiting:
         node = waiting.pop()
         if isinstance(node, Joined):
             waiting += [node.right, node.left]
         else:
-            found.append(node)
-    return found
+            relations.append(node)
+    return relations
 
 
 def ons_of(tree: Tree) -> list[exp.Expr]:
     """Return the ON conditions of all joins of a tree."""
-    found: list[exp.Expr] = []
+    conditions: list[exp.Expr] = []
     waiting = [tree]
     while waiting:
         node = waiting.pop()
         if isinstance(node, Joined):
-            found += node.on
+            conditions += node.on
             waiting += [node.right, node.left]
-    return found
+    return conditions
 
 
 def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
-    """Yield the conditions that all hold where one does, from left to right."""
+    """Yield the parts of a conjunction, from left to right."""
     waiting = [] if node is None else [node]
     while waiting:
         here = waiting.pop()
@@ -208,7 +208,7 @@ def read_item(node: exp.Expr, world: World, scope: Scope) -> Tree:
 
 
 def _hidden(tree: Tree) -> Tree:
-    """Join with nothing, in a way that lets no condition through."""
+    """Wrap a tree in a join that lets no condition through."""
     return Joined(tree, Relation(frozenset(), names=()), "unclear")
 
 

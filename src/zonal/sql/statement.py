@@ -1,4 +1,4 @@
-"""SQL text to a parsed statement: bounded in length and depth, with errors for people."""
+"""Parse SQL text within bounds of length and depth, with readable errors."""
 
 import logging
 import sys
@@ -21,9 +21,9 @@ from zonal.sql.unusable import with_spellings
 _LONGEST = 2_000_000
 _MOST_TOKENS = 500_000
 _DEEPEST = 400
-"""Open brackets, NOTs and the like that may stand inside each other."""
+"""The deepest nesting of brackets, NOTs and the like."""
 _SHALLOW = 10
-"""Up to here the caller's own stack does."""
+"""Up to this depth the caller's own stack is large enough."""
 _FRAMES, _STACK_BYTES = 40_000, 512 * 1024**2
 _ROOM = threading.Lock()
 """The recursion limit is the whole process's: one deep statement at a time raises it, and puts it back."""
@@ -31,16 +31,16 @@ _Found = TypeVar("_Found")
 
 
 def with_room(depth: int, work: Callable[[], _Found]) -> _Found:
-    """Run on a thread with a large stack where the SQL is nested deeply: sqlglot calls itself for every bracket."""
+    """Run on a thread with a large stack where the SQL is nested deeply: sqlglot recurses for every bracket."""
     if depth <= _SHALLOW:
         return _guarded(work)
-    found: list[_Found | BaseException] = []
+    outcome: list[_Found | BaseException] = []
 
     def run() -> None:
         try:
-            found.append(_guarded(work))
+            outcome.append(_guarded(work))
         except BaseException as error:
-            found.append(error)
+            outcome.append(error)
 
     with _ROOM:
         limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
@@ -52,9 +52,9 @@ def with_room(depth: int, work: Callable[[], _Found]) -> _Found:
         finally:
             sys.setrecursionlimit(limit)
             threading.stack_size(size)
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
 
 
 def _guarded(work: Callable[[], _Found]) -> _Found:
@@ -70,7 +70,7 @@ def _too_deep() -> PredicateError:
 
 @dataclass(frozen=True)
 class Text:
-    """SQL cut into words, and how it is to be read."""
+    """Tokenized SQL, and how it is to be read."""
 
     sql: str
     kind: str
@@ -146,16 +146,16 @@ def _parsed(read: Text) -> exp.Expr | None:
     parser = read.reader.parser()
     try:
         if read.kind == "condition":
-            found = parser.parse_into(exp.Condition, read.tokens, read.sql)
+            nodes = parser.parse_into(exp.Condition, read.tokens, read.sql)
         else:
-            found = parser.parse(read.tokens, read.sql)
+            nodes = parser.parse(read.tokens, read.sql)
     except RecursionError:
         raise _too_deep() from None
     except ParseError as error:
         raise _unreadable(error, read.kind) from None
     except Exception:  # sqlglot's parsers fail in many ways on arguments that they don't expect
         raise PredicateError(f"The {read.kind} can't be read as {read.session.dialect or 'standard'} SQL.") from None
-    return with_spellings(found[0], read.sql) if len(found) == 1 and found[0] is not None else None
+    return with_spellings(nodes[0], read.sql) if len(nodes) == 1 and nodes[0] is not None else None
 
 
 def known_dialect(name: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Columns in SQL, and functions of them that may be turned into ranges."""
+"""Read columns in SQL, and functions of one column that can be turned into ranges."""
 
 from sqlglot import exp
 
@@ -112,21 +112,21 @@ def path_of(node: exp.Expr) -> list[exp.Identifier]:
         raise Opaque(describe(node))
     plain(node, "this", "table", "db", "catalog")
     parts = [*node.parts, *reversed(behind)]
-    found = [part for part in parts if isinstance(part, exp.Identifier)]
-    if len(found) != len(parts):
+    identifiers = [part for part in parts if isinstance(part, exp.Identifier)]
+    if len(identifiers) != len(parts):
         raise Opaque("several columns")
-    return found
+    return identifiers
 
 
 def read_columns(node: exp.Expr) -> tuple[Column, ...]:
     """Return the columns of the table that an expression names, outside of its subqueries."""
-    found: dict[Column, None] = {}
+    columns: dict[Column, None] = {}
     waiting: list[exp.Expr] = [node]
     while waiting:
         here = waiting.pop()
         if isinstance(here, exp.Column | exp.Dot):
             try:
-                found[read_column(here)] = None
+                columns[read_column(here)] = None
                 continue
             except Opaque:
                 if isinstance(here, exp.Column):
@@ -134,7 +134,7 @@ def read_columns(node: exp.Expr) -> tuple[Column, ...]:
         if isinstance(here, exp.Query | exp.Struct | exp.Lambda | exp.Placeholder | exp.Parameter):
             continue
         waiting.extend(reversed([child for child in here.iter_expressions() if not is_word(child, here)]))
-    return tuple(found)
+    return tuple(columns)
 
 
 def is_word(node: exp.Expr, parent: exp.Expr) -> bool:

@@ -1,11 +1,11 @@
-"""Names, for people, of what in a condition no statistics help with."""
+"""Describe, for people, the parts of a condition that no statistics help with."""
 
 import re
 
 from sqlglot import exp
 
 _ELSEWHERE = "\0"
-"""What no name in SQL begins with: text with zero bytes is refused."""
+"""Prefix that no name in SQL has: text with zero bytes is refused."""
 _SPELLED = "spelled"
 """Where a function's own name is kept in its node: sqlglot gives dialects' functions names of its own."""
 _ARITHMETIC = "arithmetic on a column, which may overflow or round"
@@ -68,12 +68,12 @@ def with_spellings(statement: exp.Expr, sql: str) -> exp.Expr:
 
 
 def elsewhere(reason: str) -> exp.Expr:
-    """Return a node in the place of what isn't the table's: of a row of another table, or computed before."""
+    """Return a placeholder for what isn't a column of the table: another table's column, or a computed value."""
     return exp.Var(this=_ELSEWHERE + reason)
 
 
 def is_elsewhere(node: object, reason: str = "") -> bool:
-    """Tell whether a node is such a one, for that reason if one is given."""
+    """Tell whether a node is a placeholder of `elsewhere`, for that reason if one is given."""
     return isinstance(node, exp.Var) and node.name.startswith(_ELSEWHERE + reason)
 
 

@@ -1,4 +1,4 @@
-"""Views by name: their queries, read once however many statements name them."""
+"""Parse the definitions of views, each once however many statements name it."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from zonal.sql.statement import parse_statement, prepare, with_room
 class Views:
     definitions: Mapping[NamePath, Definition]
     depth: int
-    """How deep their text is nested, joined to the statement's."""
+    """The nesting depth that they add to the statement's."""
     doubtful: frozenset[str]
     """Text in them with escapes that engines read differently."""
 
@@ -30,7 +30,7 @@ class _View:
 
 def read_views(views: Mapping[str, str], sql: str, dialect: str | None) -> Views:
     """Return the views whose names occur in the statement, or in the text of one that does."""
-    found: dict[NamePath, Definition] = {}
+    definitions: dict[NamePath, Definition] = {}
     left = {table_path(name): (name, text) for name, text in views.items()}
     waiting, depth, doubtful = [sql], 0, frozenset[str]()
     while waiting:
@@ -38,10 +38,10 @@ def read_views(views: Mapping[str, str], sql: str, dialect: str | None) -> Views
         for path in [path for path in left if _names(text, path[-1])]:
             name, query = left.pop(path)
             view = _read(name, query, dialect)
-            found[path] = Definition(view.query, Scope())
+            definitions[path] = Definition(view.query, Scope())
             depth, doubtful = depth + view.depth + 5, doubtful | view.doubtful
             waiting.append(query)
-    return Views(found, depth, doubtful)
+    return Views(definitions, depth, doubtful)
 
 
 def check_views(views: Mapping[str, str], dialect: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Conditions as text to predicates, as they stand behind WHERE in any dialect that sqlglot reads.
+"""Read a condition, as it stands behind WHERE in any dialect that sqlglot reads, as a predicate.
 
 The law: a predicate is true for every row for which the SQL is, in any engine of the dialect, and perhaps for more.
 What can't be followed, or what engines do differently, becomes `Unknown` with its reason. Nothing is ever executed.

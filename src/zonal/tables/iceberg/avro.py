@@ -1,4 +1,4 @@
-"""Avro object container files, decoded with every read checked against the end of the data.
+"""Decode Avro object container files, with every read checked against the end of the data.
 
 PyIceberg's compiled decoder reads beyond the end of a damaged file. Records become mappings by Iceberg field id.
 """

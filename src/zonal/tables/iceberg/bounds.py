@@ -1,4 +1,4 @@
-"""What Iceberg's metadata says of columns: bounds from metrics, bounds from partition values.
+"""Bounds of Iceberg columns, from metrics and from partition values.
 
 Everything is found by field id, so that renamed columns keep their bounds, and is given in the column's present type.
 """
@@ -48,12 +48,12 @@ _FLOATS = (FloatType, DoubleType)
 MICROS = (TimestampType, TimestamptzType)
 NANOS = (TimestampNanoType, TimestamptzNanoType)
 _NO_OVERFLOW = 2**30
-"""Half of what an int of Java can be: widths of `truncate` and hours up to here have not wrapped around."""
+"""Half the range of a Java int: widths of `truncate` and hours up to here have not wrapped around."""
 _DAY = {"D": 1, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 class IcebergLeaf(NamedTuple):
-    """A column, or the leaf of a struct, that has one value a row."""
+    """A column, or the leaf of a struct, that has one value per row."""
 
     name: str
     field_id: int
@@ -214,7 +214,7 @@ def _unit(kind: PrimitiveType) -> str:
 
 
 class _Known(NamedTuple):
-    """What one partition value says of its source column: a range, and whether all rows are null or NaN."""
+    """What one partition value implies for its source column: a range, and whether all rows are null or NaN."""
 
     lower: Any = None
     upper: Any = None
@@ -225,7 +225,7 @@ class _Known(NamedTuple):
 def partition_bounds(
     live: LiveFiles, specs: Mapping[int, PartitionSpec], columns: Mapping[int, IcebergLeaf]
 ) -> LazyBounds:
-    """Tell what partition values say of the columns they are made of.
+    """Return the bounds that partition values imply for their source columns.
 
     Files whose spec has no field of a column have null bounds and UNKNOWN counts there.
     """
@@ -255,7 +255,7 @@ def _of_partitions(live: LiveFiles, specs: Mapping[int, PartitionSpec], leaf: Ic
 
 
 def _all_known(leaf: IcebergLeaf, spec: PartitionSpec | None, values: Mapping[int, object]) -> _Known:
-    """Put together what all fields of a spec say of a column: the intersection of their ranges."""
+    """Intersect the ranges that all fields of a spec imply for a column."""
     known = _Known()
     for field in _used(spec) if spec else ():
         if field.source_id == leaf.field_id and field.field_id in values:
@@ -319,7 +319,7 @@ def _period(kind: PrimitiveType, transform: str, value: int) -> tuple[int | None
 
 
 def _in_bits(bits: int, number: int) -> int | None:
-    """Return a number if it is a signed one of so many bits."""
+    """Return a number if it fits into so many signed bits."""
     return number if -(1 << bits - 1) <= number < 1 << bits - 1 else None
 
 

@@ -1,4 +1,4 @@
-"""Buckets of Iceberg's partitions: which one a file is in, and which one a value falls into."""
+"""Bucket partitions of Iceberg: the bucket of each file, and the bucket of a value."""
 
 import struct
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The commit of a rewrite: one `replace` snapshot, validated and tried again until it is in or can't be.
+"""Commit a rewrite as one `replace` snapshot, validated and retried until it succeeds or can't.
 
 PyIceberg's own transactions validate from the wrong snapshot, and bring deleted rows back in two cases; here every
 attempt starts from the newest version and checks all that happened since the snapshot that was read.
@@ -100,10 +100,10 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema, sending:
             return snapshot_id
         if attempt == ATTEMPTS:
             break
-        found = replaced(
+        replacement = replaced(
             target.name, table.metadata, table.io, branch=target.branch, rewrite=rewrite, schema=schema, known=known
         )
-        work = _Attempt(table, target.branch, snapshot_id, rewrite, schema, found)
+        work = _Attempt(table, target.branch, snapshot_id, rewrite, schema, replacement)
         asked = prepared(target.name, work.updates, work.clean, sending)
         try:
             commit_updates(table, *asked)
@@ -119,7 +119,7 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema, sending:
 
 
 def _settled(target: Target, snapshot_id: int, rewrite: Rewrite, failed: list["_Attempt"]) -> Table | None:
-    """Load the table after attempts that failed, as it was told, and remove what they wrote; None if one did not."""
+    """Load the table after attempts that were reported as failed, and remove their files; None if one succeeded."""
     try:
         table = target.load()
         if table.metadata.snapshot_by_id(snapshot_id) is not None:
@@ -136,19 +136,19 @@ def _settled(target: Target, snapshot_id: int, rewrite: Rewrite, failed: list["_
 
 
 def files_since(table: Table, rewrite: Rewrite) -> set[str]:
-    """Return those of a rewrite's new files that a snapshot of the table has which isn't as old as its base."""
+    """Return those of a rewrite's new files that a snapshot since its base refers to."""
     return _paths_since(table, rewrite) & {file.path for file in rewrite.added}
 
 
 def _paths_since(table: Table, rewrite: Rewrite) -> set[str]:
-    """Return all that snapshots refer to which aren't as old as a rewrite's base: manifest lists, manifests, files."""
+    """Return the manifest lists, manifests and files that snapshots since a rewrite's base refer to."""
     known: KnownEntries = {}
-    found: set[str] = set()
+    paths: set[str] = set()
     for snapshot in _since(table, rewrite):
-        found.add(snapshot.manifest_list)
+        paths.add(snapshot.manifest_list)
         for part in read_contents(table.io, snapshot.manifest_list, known):
-            found |= {str(part.line[MANIFEST_PATH]), *(entry.path for entry in part.entries)}
-    return found
+            paths |= {str(part.line[MANIFEST_PATH]), *(entry.path for entry in part.entries)}
+    return paths
 
 
 def _since(table: Table, rewrite: Rewrite) -> list[Snapshot]:
@@ -163,7 +163,7 @@ Updates = TypeVar("Updates")
 
 
 def prepared(name: str, write: Callable[[], Updates], clean: Callable[[], None], sending: Sending) -> Updates:
-    """Write the metadata files of a snapshot, and let it be sent; where that fails, none of them is left."""
+    """Write the metadata files of a snapshot and announce the commit; where that fails, none of them is left."""
     try:
         updates = write()
         sending()
@@ -201,11 +201,11 @@ class _Attempt:
     """One attempt: writes manifests and a manifest list, and gives the updates for the catalog."""
 
     def __init__(
-        self, table: Table, branch: str, snapshot_id: int, rewrite: Rewrite, schema: Schema, found: Replacement
+        self, table: Table, branch: str, snapshot_id: int, rewrite: Rewrite, schema: Schema, replacement: Replacement
     ) -> None:
         self._table, self._metadata = table, table.metadata
         self._branch, self._snapshot_id, self._rewrite, self._schema = branch, snapshot_id, rewrite, schema
-        self._found = found
+        self._replacement = replacement
         self._id = uuid.uuid4()
         self._sequence = self._metadata.next_sequence_number()
         self._paths: list[str] = []
@@ -217,14 +217,14 @@ class _Attempt:
         lines = [*self._write(added), *self._carried_over()]
         snapshot = self._snapshot(lines, added)
         flush_folders(self._paths, self._metadata.location)
-        ref = self._metadata.refs[self._branch]
+        ref, head = self._metadata.refs[self._branch], self._replacement.head
         layout = self._rewrite.layout.to_json()
         if self._metadata.properties.get(LAYOUT_PROPERTY) != layout:
             updates.append(SetPropertiesUpdate(updates={LAYOUT_PROPERTY: layout}))
         updates += [
             AddSnapshotUpdate(snapshot=snapshot),
             SetSnapshotRefUpdate.model_validate(
-                # With what the branch says of how long it keeps snapshots.
+                # With the branch's own retention settings.
                 {
                     **ref.model_dump(by_alias=True, exclude_none=True),
                     "snapshot-id": self._snapshot_id,
@@ -235,12 +235,12 @@ class _Attempt:
         requirements: list[TableRequirement] = [
             AssertTableUUID(uuid=self._metadata.table_uuid),
             AssertCurrentSchemaId.model_validate({"current-schema-id": self._metadata.current_schema_id}),
-            AssertRefSnapshotId.model_validate({"ref": self._branch, "snapshot-id": self._found.head.snapshot_id}),
+            AssertRefSnapshotId.model_validate({"ref": self._branch, "snapshot-id": head.snapshot_id}),
         ]
         return requirements, updates
 
     def clean(self, kept: Collection[str] = ()) -> None:
-        """Remove what the attempt wrote, but what the table refers to."""
+        """Remove what the attempt wrote, except for what the table refers to."""
         for path in self._paths:
             if path not in kept:
                 with suppress(Exception):  # an orphan file does no harm
@@ -253,15 +253,15 @@ class _Attempt:
         if not fields:
             return None, []
         orders = self._metadata.sort_orders
-        found = next((order.order_id for order in orders if list(order.fields) == fields), None)
-        if found is not None:
-            return found, []
+        known = next((order.order_id for order in orders if list(order.fields) == fields), None)
+        if known is not None:
+            return known, []
         order = SortOrder(*fields, order_id=max((order.order_id for order in orders), default=0) + 1)
         return order.order_id, [AddSortOrderUpdate.model_validate({"sort-order": order})]
 
     def _added(self, order: int | None) -> list[tuple[int, Fields]]:
         """Describe the new files; each takes over the partition of files that it replaces."""
-        partitions = partitions_of(self._rewrite, self._found.data)
+        partitions = partitions_of(self._rewrite, self._replacement.data)
         kept = kept_metrics(self._schema, self._metadata.properties, self._rewrite.layout.columns)
         added = []
         for written in self._rewrite.added:
@@ -283,7 +283,7 @@ class _Attempt:
                 {
                     STATUS: ADDED,
                     SNAPSHOT_ID: self._snapshot_id,
-                    SEQUENCE_NUMBER: self._found.base.sequence_number or 0,
+                    SEQUENCE_NUMBER: self._replacement.base.sequence_number or 0,
                     FILE_SEQUENCE: None,
                     DATA_FILE: file,
                 }
@@ -294,8 +294,8 @@ class _Attempt:
 
     def _carried_over(self) -> Iterator[Fields]:
         """Keep the head's manifests; those with files that go are written again, without what went earlier."""
-        gone = self._found.gone
-        for part in self._found.contents:
+        gone = self._replacement.gone
+        for part in self._replacement.contents:
             line = counted(self._table.io, part.line) if self._metadata.format_version > 1 else part.line
             if any(id(entry) in gone for entry in part.entries):
                 entries = [self._kept(entry, is_gone=id(entry) in gone) for entry in part.entries]
@@ -333,7 +333,7 @@ class _Attempt:
     # --- snapshot ---
 
     def _snapshot(self, lines: Sequence[Fields], added: Sequence[tuple[int, Fields]]) -> Snapshot:
-        metadata, head = self._metadata, self._found.head
+        metadata, head = self._metadata, self._replacement.head
         next_row_id = next_row_id_of(metadata)
         path = self._location(f"snap-{self._snapshot_id}-0-{self._id}.avro")
         assigned = write_manifest_list(
@@ -349,7 +349,7 @@ class _Attempt:
         details: Mapping[str, str] = {
             LAYOUT_PROPERTY: self._rewrite.layout.to_json(),
             RUN: self._rewrite.run,
-            **summary_of([file for _, file in added], self._found),
+            **summary_of([file for _, file in added], self._replacement),
         }
         return Snapshot.model_validate(
             {

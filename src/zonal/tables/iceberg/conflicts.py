@@ -1,4 +1,4 @@
-"""What other writers did between the snapshot that a rewrite read and the head of its branch.
+"""Detect conflicts: what other writers did between the snapshot that a rewrite read and the head of its branch.
 
 Checked on every attempt to commit: concurrent appends survive, and equality deletes still apply, since new files keep
 the data sequence number of the snapshot that was read; whatever changed a rewritten file is a conflict.
@@ -49,7 +49,7 @@ class Replacement:
 
     @property
     def gone(self) -> set[int]:
-        """Return the identities of all entries that go; paths don't tell deletion vectors of one file apart."""
+        """Return the ids (`id()`) of all entries that are removed; vectors in one file share its path."""
         return {id(entry) for entry in (*self.data, *self.deletes)}
 
 
@@ -147,9 +147,9 @@ def _live(name: str, data: Sequence[ManifestEntry], rewrite: Rewrite, sequence: 
     """Find the files to remove: all of them must be live, as often as they were, and not added again since."""
     paths = rewrite.base.files.paths.take(rewrite.removed).to_pylist()
     wanted = Counter(paths)
-    found = [entry for entry in data if entry.path in wanted]
-    live = Counter(entry.path for entry in found if entry.sequence <= sequence)
-    every = Counter(entry.path for entry in found)
+    entries = [entry for entry in data if entry.path in wanted]
+    live = Counter(entry.path for entry in entries if entry.sequence <= sequence)
+    every = Counter(entry.path for entry in entries)
     changed = {path for path, count in wanted.items() if live[path] != count or every[path] != count}
     if changed:
         raise ConflictError(
@@ -157,7 +157,7 @@ def _live(name: str, data: Sequence[ManifestEntry], rewrite: Rewrite, sequence: 
             f"such as {quoted(min(changed), limit=300)}.",
             changed,
         )
-    return found
+    return entries
 
 
 def _check_deletes(name: str, io: FileIO, removed: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry]) -> None:

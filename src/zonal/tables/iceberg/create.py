@@ -1,4 +1,4 @@
-"""New Iceberg tables for `--into`: one commit creates the table together with its first snapshot."""
+"""Create Iceberg tables for `--into`: one commit makes the table together with its first snapshot."""
 
 import time
 import uuid
@@ -149,15 +149,15 @@ class IcebergDestination:
             commit_creation(self._plan.creation, updates)
         except Exception as error:
             refused = isinstance(error, (CommitFailedException, TableAlreadyExistsError))
-            found = self._found(self._plan, error)
-            if found is None and not refused:
+            existing = self._existing(self._plan, error)
+            if existing is None and not refused:
                 raise self._unknown(error) from error
-            if found is None or found.table_uuid != self._plan.table.metadata.table_uuid:
+            if existing is None or existing.table_uuid != self._plan.table.metadata.table_uuid:
                 first.clean()
                 raise ConflictError(f"Another writer made the table {quoted(self.name)} meanwhile.") from None
         return snapshot_id if added else None
 
-    def _found(self, plan: _Plan, error: Exception) -> TableMetadata | None:
+    def _existing(self, plan: _Plan, error: Exception) -> TableMetadata | None:
         """Return what the catalog has by the table's name; an error where it can't be asked."""
         try:
             return plan.catalog.load_table(self.name).metadata
@@ -176,8 +176,8 @@ class IcebergDestination:
         """Return all written files if the table is there, and is this one; see `Destination`."""
         if self._plan is None:
             return set()
-        found = self._found(self._plan, TableError("it was asked again"))
-        ours = found is not None and found.table_uuid == self._plan.table.metadata.table_uuid
+        existing = self._existing(self._plan, TableError("it was asked again"))
+        ours = existing is not None and existing.table_uuid == self._plan.table.metadata.table_uuid
         return {file.path for file in added} if ours else set()
 
 

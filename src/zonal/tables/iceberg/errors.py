@@ -1,4 +1,4 @@
-"""What errors of catalogs say, fit to be shown."""
+"""Make errors of catalogs fit to be shown."""
 
 from zonal.errors import TableError, quoted
 from zonal.storage.causes import hidden, store_in, told

@@ -1,4 +1,4 @@
-"""What the metadata of an Iceberg table tells of its live files, and what stands in the way of a rewrite."""
+"""Convert the live files of an Iceberg table to those of a snapshot, and name what blocks a rewrite."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ NOT_REWRITTEN = (GeometryType, GeographyType, UnknownType, TimestampNanoType, Ti
 
 
 def files_of(live: LiveFiles, metadata: TableMetadata, schema: Schema, commits: Mapping[int, Commit]) -> Files:
-    """Put together what is known of the live files."""
+    """Return the files of a snapshot."""
     specs = metadata.specs()
     columns = leaves(schema)
     types = {field_id: field.field_type for field_id, field in index_by_id(schema).items()}
@@ -54,7 +54,7 @@ def files_of(live: LiveFiles, metadata: TableMetadata, schema: Schema, commits: 
 
 
 def _layout_ids(live: LiveFiles, metadata: TableMetadata, commits: Mapping[int, Commit]) -> Iterator[str | None]:
-    """Tell the layout of each file by the snapshot that added it; once that is expired, by the folder of its run."""
+    """Yield the layout of each file, by the snapshot that added it; once that is expired, by the folder of its run."""
     ids = {number: _layout_id(commit.details.get(LAYOUT_PROPERTY)) for number, commit in commits.items()}
     run = re.compile(re.escape(data_location(metadata)) + r"/zonal-([0-9a-f]{12})-")
     for path, number in zip(live.paths.to_pylist(), live.added_by.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""The live data files of a snapshot as arrays: their metrics, and the deletes that apply to them."""
+"""Read the live data files of a snapshot into arrays, with their metrics and the deletes that apply to them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from zonal.values.arrays import Int64Array
 PartitionKey = tuple[int, Mapping[int, Any]]
 """Id of a partition spec, and the values of its fields by partition field id."""
 MOST_KEPT = 100_000
-"""Files whose manifests a cache keeps; some 60 MB beside what a snapshot keeps of them."""
+"""Files whose manifests a cache keeps; some 45 MB beside what a snapshot keeps of them."""
 
 
 @dataclass(frozen=True, eq=False)

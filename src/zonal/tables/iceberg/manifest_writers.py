@@ -1,4 +1,4 @@
-"""Manifests, manifest lists and metadata of versions 1 to 3, written with parts of PyIceberg that it keeps private.
+"""Write manifests, manifest lists and metadata of versions 1 to 3, with parts of PyIceberg that it keeps private.
 
 PyIceberg writes no delete manifests, nothing of version 3, and loses fields that it doesn't know. Records come as
 mappings by field id, and are written with PyIceberg's Avro encoder.
@@ -148,8 +148,8 @@ def partition_type(metadata: TableMetadata, spec_id: int) -> StructType:
     schemas = [metadata.schema(), *reversed(metadata.schemas)]
 
     def result(source: int, spec: PartitionSpec, at: int) -> IcebergType:
-        found = next((schema.find_field(source) for schema in schemas if source in schema.field_ids), None)
-        return UnknownType() if found is None else spec.fields[at].transform.result_type(found.field_type)
+        field = next((schema.find_field(source) for schema in schemas if source in schema.field_ids), None)
+        return UnknownType() if field is None else spec.fields[at].transform.result_type(field.field_type)
 
     spec = metadata.specs()[spec_id]
     return StructType(
@@ -263,9 +263,9 @@ class _Unmoved(ValidatableTableRequirement):
 
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]
         """Refuse the commit where another one came first."""
-        found = None if base_metadata is None else _last_sequence(base_metadata)
-        if found != self.last_sequence_number:
-            raise CommitFailedException(f"Sequence number {found} instead of {self.last_sequence_number}.")
+        last = None if base_metadata is None else _last_sequence(base_metadata)
+        if last != self.last_sequence_number:
+            raise CommitFailedException(f"Sequence number {last} instead of {self.last_sequence_number}.")
 
 
 def _last_sequence(metadata: TableMetadata) -> int:

@@ -1,4 +1,4 @@
-"""Manifest lists and manifests, entry by entry, with what each file inherits.
+"""Read manifest lists and manifests entry by entry, with what each file inherits.
 
 Manifests are decoded here instead of by PyIceberg: its compiled decoder reads beyond the end of a damaged file, its
 scan planning fails on equality deletes, and it leaves out the fields of format version 3. Files are mappings by Iceberg

@@ -1,4 +1,4 @@
-"""Metrics of a new data file, as the table's settings ask for them, in the form of its manifest entry."""
+"""Make the manifest entry of a new data file, with the metrics that the table's settings ask for."""
 
 import math
 import re

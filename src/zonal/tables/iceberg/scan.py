@@ -1,4 +1,4 @@
-"""How workers read the files of an Iceberg table: schema with field ids, deletes of each file, row lineage."""
+"""Plan how workers read the files of an Iceberg table: schema with field ids, deletes of each file, row lineage."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""The schema of a new Iceberg table, from Arrow's: every value fits, or the column is refused by name."""
+"""Convert an Arrow schema to that of a new Iceberg table; a column whose values don't fit is refused by name."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count

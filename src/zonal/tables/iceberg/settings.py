@@ -1,4 +1,4 @@
-"""How new files of an Iceberg table are written: where, with which columns, by the table's own settings."""
+"""Decide how new files of an Iceberg table are written: where, with which columns, by the table's settings."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -18,29 +18,29 @@ _TOTALS = (
 )
 
 
-def summary_of(added: Sequence[Fields], found: Replacement) -> dict[str, str]:
+def summary_of(added: Sequence[Fields], replacement: Replacement) -> dict[str, str]:
     """Count what a commit adds and removes, and the totals that follow from those of the head, where it has them."""
-    kinds = [(entry.delete.kind, entry) for entry in found.deletes]
+    kinds = [(entry.delete.kind, entry) for entry in replacement.deletes]
     counts = {
         "added-data-files": len(added),
-        "deleted-data-files": len(found.data),
+        "deleted-data-files": len(replacement.data),
         "added-records": sum(file[RECORDS] for file in added),
-        "deleted-records": sum(entry.rows for entry in found.data),
+        "deleted-records": sum(entry.rows for entry in replacement.data),
         "added-files-size": sum(file[SIZE] for file in added),
-        "removed-files-size": sum(entry.size for entry in (*found.data, *found.deletes)),
-        "removed-delete-files": len(found.deletes),
+        "removed-files-size": sum(entry.size for entry in (*replacement.data, *replacement.deletes)),
+        "removed-delete-files": len(replacement.deletes),
         "removed-dvs": sum(kind == "vector" for kind, _ in kinds),
         "removed-position-delete-files": sum(kind == "position" for kind, _ in kinds),
         "removed-equality-delete-files": sum(kind == "equality" for kind, _ in kinds),
         "removed-position-deletes": sum(entry.rows for kind, entry in kinds if kind != "equality"),
         "removed-equality-deletes": sum(entry.rows for kind, entry in kinds if kind == "equality"),
-        "changed-partition-count": len({entry.key for entry in found.data}),
+        "changed-partition-count": len({entry.key for entry in replacement.data}),
     }
-    return {name: str(count) for name, count in counts.items() if count} | _totals(counts, found)
+    return {name: str(count) for name, count in counts.items() if count} | _totals(counts, replacement)
 
 
-def _totals(counts: dict[str, int], found: Replacement) -> dict[str, str]:
-    before = found.head.summary.additional_properties if found.head.summary else {}
+def _totals(counts: dict[str, int], replacement: Replacement) -> dict[str, str]:
+    before = replacement.head.summary.additional_properties if replacement.head.summary else {}
     totals = {}
     for total, added, removed in _TOTALS:
         if (text := before.get(total)) is not None and text.isdecimal():

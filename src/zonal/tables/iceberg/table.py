@@ -1,4 +1,4 @@
-"""Iceberg tables, from a catalog or from a metadata file, by way of PyIceberg's tables and file access."""
+"""Open Iceberg tables from a catalog or a metadata file, with PyIceberg's catalogs and file access."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ from zonal.tables.protocol import Sending, recorded_layout, unheard
 from zonal.values.arrays import Int64Array
 
 EMBEDDED_CATALOG = "zonal"
-"""Name of the SQLite catalog in `~/.zonal`, which stands in where PyIceberg has no catalog configured."""
+"""Name of the SQLite catalog in `~/.zonal`, the default where PyIceberg has no catalog configured."""
 
 LOADING = 60.0
 """Seconds to wait for a table: its metadata may be large."""
@@ -83,17 +83,17 @@ class IcebergTable:
         version: int | str | None = None,
     ) -> "IcebergTable":
         """Load `namespace.table` from a catalog of PyIceberg's configuration, or from the one in `~/.zonal`."""
-        found = find_catalog(catalog, catalog_properties or {})
+        opened = find_catalog(catalog, catalog_properties or {})
         try:
-            table = _in_time(found.properties, LOADING, lambda: found.load_table(identifier))
+            table = _in_time(opened.properties, LOADING, lambda: opened.load_table(identifier))
         except (NoSuchTableError, NoSuchNamespaceError):
             raise TableError(
-                f"There is no table {quoted(identifier)} in the catalog {quoted(found.name)}. "
-                f"{_nearest(found, identifier)}"
+                f"There is no table {quoted(identifier)} in the catalog {quoted(opened.name)}. "
+                f"{_nearest(opened, identifier)}"
             ) from None
         except Exception as error:  # every catalog brings the errors of its own client
             raise TableError(
-                f"Can't load the table {quoted(identifier)} from the catalog {quoted(found.name)}: {what_of(error)}"
+                f"Can't load the table {quoted(identifier)} from the catalog {quoted(opened.name)}: {what_of(error)}"
             ) from error
         return cls(identifier, table, version=version)
 
