@@ -101,8 +101,8 @@ def refusal(*line):
             "leave out {since}, or",
         ),
         (
-            ["explain", "--sql", "SELECT * FROM t JOIN u USING (id)"],
-            lambda t: zonal.explain(t, sql="SELECT * FROM t JOIN u USING (id)"),
+            ["explain", "--sql", "SELECT * FROM a JOIN b USING (id)"],
+            lambda t: zonal.explain(t, sql="SELECT * FROM a JOIN b USING (id)"),
             "Name one of them ({read_as})",
         ),
     ],

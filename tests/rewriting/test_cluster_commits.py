@@ -89,10 +89,10 @@ def test_what_several_commits_cost_is_said_before_the_first_one(tmp_path):
     options = {"by": ["time", "device"], "target_file_size": size // 64}
     steps = []
     table.cluster(**options, commit_every=size // 4 + size // PARTS // 2, progress=steps.append)
-    noted = [at for at, step in enumerate(steps) if step.note]
+    noted = [at for at, step in enumerate(steps) if step.notice]
     assert len(noted) == 1
     assert noted[0] < next(at for at, step in enumerate(steps) if step.name == "starting Spark")
-    assert "After 4 commits look-ups are predicted to read 2" in steps[noted[0]].note
+    assert "After 4 commits look-ups are predicted to read 2" in steps[noted[0]].notice
 
 
 def test_a_table_that_arrived_in_order_has_nothing_to_be_told(tmp_path):
@@ -104,7 +104,7 @@ def test_a_table_that_arrived_in_order_has_nothing_to_be_told(tmp_path):
         commit_every=size // 2 + size // PARTS,
         progress=steps.append,
     )
-    assert not [step.note for step in steps if step.note]
+    assert not [step.notice for step in steps if step.notice]
 
 
 def test_a_dry_run_prints_what_several_commits_cost(tmp_path):

@@ -80,7 +80,7 @@ def test_a_raw_error_is_noticed():
     assert not run_schedule("delta", 0, things=fail).violations, "reading the log turns it into a TableError"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(zonal.tables.delta.listing, "STORAGE_ERRORS", (ZeroDivisionError,))
-        assert run_schedule("delta", 0, things=fail).categories == {"raw-OSError-in-deltalisting"}
+        assert run_schedule("delta", 0, things=fail).categories == {"raw-OSError-in-listing"}
 
 
 def test_an_untrue_message_is_noticed(monkeypatch):

@@ -189,11 +189,11 @@ def test_the_log_of_a_start_says_why_it_was_refused(log, told):
     [
         (-9, "", "signal SIGKILL ended it, as the system does where memory runs out"),
         (137, "", "signal SIGKILL ended it, as the system does where memory runs out"),
-        (52, "", "it ran out of memory: give it more, as in --conf spark.driver.memory=8g"),
+        (52, "", "it ran out of memory: give it more, as in conf spark.driver.memory=8g"),
         (
             1,
             "ERROR x: java.lang.OutOfMemoryError: Java heap space",
-            "it ran out of memory: give it more, as in --conf ",
+            "it ran out of memory: give it more, as in conf ",
         ),
         (-15, "", "signal SIGTERM ended it"),
         (1, "", "exit code 1"),

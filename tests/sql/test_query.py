@@ -123,7 +123,7 @@ def test_a_name_is_the_only_tables_or_the_given_one():
     assert query.predicate(own=["orders"], table="users") == is_("id", 8), "the given name goes first"
     assert parse_query("SELECT * FROM users WHERE id = 7").predicate(own=["orders"]) == ID
     for own in ([], ["events"]):
-        with pytest.raises(PredicateError, match=r"several tables\. Name one of them: 'orders', 'users'"):
+        with pytest.raises(PredicateError, match=r"several tables\. Name one of them \(read_as\): 'orders', 'users'"):
             query.predicate(own=own)
 
 
@@ -167,7 +167,7 @@ def test_a_name_that_may_be_something_else_is_no_error(dialect, sql):
         (lambda: parse_query("DROP TABLE t"), "reads no table"),
         (lambda: parse_query("SELECT FROM WHERE"), "can't be read"),
         (lambda: parse_query("id = 7"), "no statement to read"),
-        (lambda: parse_query("SELECT * FROM t, u WHERE x = 1").predicate(), "Name one of them: 't', 'u'"),
+        (lambda: parse_query("SELECT * FROM t, u WHERE x = 1").predicate(), "Name one of them (read_as): 't', 'u'"),
         (lambda: parse_query("SELECT * FROM events").predicate(table="event"), "Did you mean 'events'?"),
     ],
 )

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg import io as pyiceberg_io
 from typer.testing import CliRunner
-from zonal.tables.icebergio import StoredFileIO, opened_by_storage
+from zonal.tables.iceberg.io import StoredFileIO, opened_by_storage
 
 import zonal
 from support.delta_tables import LogWriter, add, field, metadata, protocol
@@ -296,7 +296,7 @@ TYPED = {
     "C:/lake/t": "/mnt/c/lake/t",
     "\\\\server\\share": "mount the share",
     "minio://box/t": "s3://BUCKET/PATH",
-    "main.sales.events": "iceberg:sales.events --catalog main",
+    "main.sales.events": "iceberg:sales.events with catalog='main'",
     "sales.events": "iceberg:sales.events,",
     "https://host/t/0.metadata.json": "object store",
     "iceberg:s3://box/t": "metadata.json",

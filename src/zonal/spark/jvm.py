@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Event, Thread, current_thread, main_thread
 from typing import Any
 
+from zonal.errors import option
 from zonal.spark.java import use_java
 
 SLOW_SECONDS = 15.0
@@ -68,7 +69,7 @@ def ending(code: int, log: str) -> str:
     'signal SIGTERM ended it'
     """
     if code == _OUT_OF_MEMORY or "java.lang.OutOfMemoryError" in log:
-        return "it ran out of memory: give it more, as in --conf spark.driver.memory=8g"
+        return f"it ran out of memory: give it more, as in {option('conf')} spark.driver.memory=8g"
     number = -code if code < 0 else code - 128
     with suppress(ValueError):
         name = signal.Signals(number).name

@@ -4,7 +4,7 @@ import os
 import re
 from urllib.parse import urlsplit
 
-from zonal.errors import TableError, quoted
+from zonal.errors import TableError, option, quoted
 
 _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss", "az": "abfss", "azure": "abfss", "viewfs": "hdfs"}
@@ -94,7 +94,7 @@ def catalog_hint(name: str) -> str:
     ):
         return ""
     parts = name.replace("`", "").split(".")
-    catalog = f" --catalog {parts[0]}" if len(parts) == 3 else ""
+    catalog = f" with {option('catalog', parts[0])}" if len(parts) == 3 else ""
     return (
         f"If it is a table of a catalog: an Iceberg table is named iceberg:{'.'.join(parts[-2:])}{catalog}, and a "
         "Delta table by its location, which DESCRIBE DETAIL prints."
@@ -111,7 +111,7 @@ def _advice(location: str) -> str:
     if store not in (*STORES, "hdfs", "file"):
         return (
             f"zonal doesn't know the storage {scheme}://. It opens local paths, {', '.join(STORES.values())} and "
-            "hdfs://; other stores that speak S3's protocol are s3://BUCKET/PATH with --storage-option "
+            f"hdfs://; other stores that speak S3's protocol are s3://BUCKET/PATH with {option('storage_options')} "
             "aws_endpoint_url=…."
         )
     if "://" not in location:
@@ -186,7 +186,7 @@ def _not_http(location: str) -> str:
     else:
         return (
             "A web server can't list its files. Name the place in its object store, as in s3://BUCKET/PATH with "
-            f"--storage-option aws_endpoint_url={parts.scheme}://{host}, or download the files."
+            f"{option('storage_options')} aws_endpoint_url={parts.scheme}://{host}, or download the files."
         )
     return f"Name the place in its object store: {quoted(instead, limit=300)}."
 

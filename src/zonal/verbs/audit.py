@@ -92,7 +92,7 @@ def audit(
     Example:
         >>> audit = zonal.audit("events", queries=["queries.sql"])
         >>> round(audit.ratio, 2), [alert.kind for alert in audit.alerts]
-        (0.62, ['ratio'])
+        (0.62, [])
     """
     limits = Limits(alert_ratio, alert_worse, alert_window)
     how = Auditing(sample, limits, look, sample_rows, hide_literals, seed, picture)

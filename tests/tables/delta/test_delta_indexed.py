@@ -210,7 +210,7 @@ def test_a_copy_has_the_properties_that_its_keys_need(wide, tmp_path):
     assert copied.metadata().configuration[COUNT] == "41"
     fragments = copied.to_pyarrow_dataset().get_fragments(filter=pc.field("k") == 5)
     assert len(list(fragments)) == 1
-    with pytest.raises(ZonalError, match="--keep-properties"):
+    with pytest.raises(ZonalError, match="keep_properties"):
         wide.cluster(by=["k"], into=f"delta:{tmp_path / 'other'}", keep_properties=True)
 
 

@@ -43,7 +43,7 @@ def test_a_folder_is_a_table(tmp_path):
     assert files.bounds["s"].upper.to_pylist() == [b"d", None, b"z"]
     assert snapshot.schema == pa.schema({"x": pa.int64(), "s": pa.string()})
     assert (snapshot.format, snapshot.version, snapshot.problems) == ("parquet", None, ())
-    assert "--into" in snapshot.blockers[0]
+    assert "use into" in snapshot.blockers[0]
 
 
 def test_a_row_group_without_bounds_spoils_the_files(tmp_path):
