@@ -7,6 +7,7 @@ import copyreg
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
@@ -104,7 +105,7 @@ def _register(change: int) -> None:
 
 
 # What cloudpickle can't take by value, though it is registered: in Python before 3.12 a cached property, which holds a
-# lock there, and in all versions a cached function, which it looks up by name.
+# lock there, and in all versions a cached function, which it looks up by name, and a context variable.
 
 
 def _reduced_property(lazy: "cached_property[Any]") -> tuple[Any, ...]:
@@ -117,6 +118,15 @@ def _reduced_cache(cached: Any) -> str | tuple[Any, ...]:  # noqa: ANN401 - a pr
     return str(cached.__qualname__)
 
 
+def _reduced_variable(variable: "ContextVar[Any]") -> tuple[Any, ...]:
+    """Take a variable with the value that it has here as its default there."""
+    return _variable_again, (variable.name, variable.get())
+
+
+def _variable_again(name: str, default: object) -> "ContextVar[Any]":
+    return ContextVar(name, default=default)
+
+
 def _cache_again(function: Callable[..., Any], parameters: dict[str, Any]) -> Callable[..., Any]:
     again: Callable[..., Any] = lru_cache(**parameters)(function)
     return again
@@ -125,3 +135,4 @@ def _cache_again(function: Callable[..., Any], parameters: dict[str, Any]) -> Ca
 if sys.version_info < (3, 12):
     copyreg.pickle(cached_property, _reduced_property)
 copyreg.pickle(type(lru_cache(_cache_again)), _reduced_cache)
+copyreg.pickle(ContextVar, _reduced_variable)
