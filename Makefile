@@ -34,18 +34,19 @@ demo: setup ## make telemetry tables, and tell their whole story: clustered, spo
 	$(BIN)/zonal demo --report build/demo.html
 
 test: setup ## run the tests, two modules at a time
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=25
 
 SEEDS ?= 0:100
 KINDS ?=
 simulate: setup ## run schedules of faults and other writers: SEEDS=0:100 KINDS=delta,into; V=1 prints all events
 	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) --kinds "$(KINDS)" $(if $(V),--verbose)
 
-check: setup ## lint, types and the direction of imports
+check: setup ## lint, types, the direction of imports and unused code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/vulture
 
 format: setup ## format the code
 	$(BIN)/ruff format .

@@ -90,11 +90,3 @@ def test_every_block_is_of_a_kind_that_runs():
 def test_links_lead_somewhere():
     for target in re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text()):
         assert (ROOT / target).exists(), target
-
-
-@pytest.mark.parametrize("path", ["CONTRIBUTING.md"])
-def test_the_map_names_every_module(path):
-    text = (ROOT / path).read_text()
-    for module in (ROOT / "src" / "zonal").rglob("*.py"):
-        if module.name != "__init__.py":
-            assert f"{module.stem}`" in text, f"{module.stem} is not on the map"

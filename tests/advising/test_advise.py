@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from support.cluster_tables import home, parts_of
-from zonal.advising.advice import Prices, best_layout
+from zonal.advising.advice import Prices
 from zonal.advising.compaction import merged
 from zonal.advising.costs import cost_of, saved_bytes
 from zonal.advising.decidable import decidable
@@ -72,9 +72,8 @@ def test_the_advised_layout_brings_what_was_predicted(tmp_path, kind):
     advice = advise(table.name, queries=workload, target_file_size=SMALL, per_day=1e6, **table.options)
     assert advice.verdict == "cluster"
     assert advice.now.bytes > 0.9, "rows in random order skip nothing"
-    layout = best_layout(advice)
+    layout = advice.best.layout
     assert layout is not None
-    assert layout == advice.best.layout
     before = shares_of(table.name, table.options, dashboards())
     table.cluster(layout=layout)
     after = shares_of(table.name, table.options, dashboards())
@@ -90,11 +89,11 @@ def test_a_table_in_a_good_layout_is_left_alone(tmp_path):
     table = home("delta", tmp_path).make(parts_of(events(), 12))
     workload = Workload.of(dashboards())
     first = advise(table.name, queries=workload, target_file_size=SMALL, per_day=1e6)
-    table.cluster(layout=best_layout(first))
+    table.cluster(layout=first.best.layout)
     second = advise(table.name, queries=workload, target_file_size=SMALL, per_day=1e6)
     assert second.verdict == "leave"
     assert second.best.kind == "leave"
-    assert best_layout(second) is None
+    assert second.best.layout is None
     assert second.best is second.candidates[0]
     assert abs(second.now.bytes - first.best.reads.bytes) <= max(0.15 * second.now.bytes, 0.03)
 
@@ -198,7 +197,6 @@ def test_a_table_that_tells_too_little_gets_an_advice_that_says_so(tmp_path, tex
     advice = advise(table.name, queries=Workload.of(texts))
     assert advice.verdict == "unknown"
     assert advice.best is None
-    assert best_layout(advice) is None
     assert advice.candidates == ()
     assert reason in advice.reason
 
@@ -261,7 +259,7 @@ def test_partitioned_tables_keep_their_partition_column_out_of_the_layout(tmp_pa
         assert candidate.layout is None or "region" not in candidate.layout.columns
         assert candidate.reads.bytes <= 0.36
     assert next(each for each in advice.filtered if each.column == "region").partitions
-    table.cluster(layout=best_layout(advice))
+    table.cluster(layout=advice.best.layout)
     assert len(table.files()) >= 3
 
 
@@ -361,8 +359,8 @@ def test_bloom_filters_are_advised_for_look_ups_outside_of_the_layout(tmp_path):
     assert bloom.column == "key", "the one column that has many values and is asked for single ones, but for floats"
     assert bloom.after < 0.2 < bloom.before
     assert bloom.weight == pytest.approx(8 / 57)
-    assert best_layout(advice, bloom=True).bloom_columns == ("key",)
-    assert best_layout(advice).bloom_columns == ()
+    assert [each.column for each in advice.blooms] == ["key"]
+    assert advice.best.layout.bloom_columns == ()
 
 
 def test_a_tree_is_learned_again_from_the_same_sample(tmp_path):

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg import io as pyiceberg_io
 from typer.testing import CliRunner
-from zonal.tables.iceberg.io import StoredFileIO, opened_by_storage
 
 import zonal
 from support.delta_tables import LogWriter, add, field, metadata, protocol
@@ -24,6 +23,7 @@ from zonal.storage.arguments import azure_arguments, s3_arguments
 from zonal.storage.causes import cause_of, hidden
 from zonal.storage.location import catalog_hint
 from zonal.storage.options import Given, check_options, for_pyiceberg, needs_pyiceberg
+from zonal.tables.iceberg.io import StoredFileIO, opened_by_storage
 from zonal.tables.registry import open_destination, open_table
 
 HEAD = (protocol(), metadata(field("x", "long")))

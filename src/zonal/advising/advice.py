@@ -5,7 +5,7 @@ the currency of the given prices, dollars by default. With hidden literals no te
 cuts of a tree (`Layout.tree`) do, as they are made from such values: write `Layout.short` for people.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from zonal.display import Shown
@@ -204,11 +204,3 @@ class Advice(Shown):
     """Time that the advice took."""
     picture: Picture | None = field(default=None, repr=False, compare=False)
     """The files as rectangles and the heaviest queries as boxes, where it was requested and queries are known."""
-
-
-def best_layout(advice: Advice, *, bloom: bool = False) -> Layout | None:
-    """Return the advised layout, with its Bloom filters if `bloom`; None where the advice is to leave the table."""
-    layout = None if advice.best is None else advice.best.layout
-    if layout is None or not bloom:
-        return layout
-    return replace(layout, bloom_columns=tuple(each.column for each in advice.blooms))

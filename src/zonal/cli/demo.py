@@ -41,11 +41,14 @@ def demo(
     """Tell the story of a table, measured: as it arrives, clustered, spoiled by another tool, caught, and repaired."""
     from zonal.demo.story import DemoRequest  # noqa: PLC0415
     from zonal.demo.terminal import run  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.demo.writers import check_deltalake  # noqa: PLC0415
 
     check_report(report)
     columns = names_in(by)
     chosen = table_format or ("both" if data is None else "delta")
     formats = ("delta", "iceberg") if chosen == "both" else (chosen,)
+    if "delta" in formats:
+        check_deltalake()
     request = DemoRequest(rows, files, formats, data, None if columns is None else tuple(columns), into, report)
     try:
         run(Console(), request)

@@ -6,12 +6,13 @@ Delta is written by deltalake (delta-rs), Iceberg by PyIceberg.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from zonal.errors import TableError, quoted
+from zonal.errors import TableError, ZonalError, quoted
 from zonal.tables.protocol import Rewritable
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ Report = Callable[[int, int], None]
 
 _MOST_COMMITS = 30
 _FILE_SIZE = "write.target-file-size-bytes"
+
+
+def check_deltalake() -> None:
+    """Refuse to write Delta tables where deltalake isn't installed."""
+    if find_spec("deltalake") is None:
+        raise ZonalError("The demonstration writes its Delta table with deltalake. Run: pip install 'zonal[demo]'")
 
 
 @dataclass(frozen=True)

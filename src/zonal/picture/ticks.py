@@ -71,19 +71,14 @@ def _once(ticks: Iterable[tuple[int, str]]) -> Ticks:
     return tuple(sorted((place, text) for text, place in by_text.items()))
 
 
-def value_text(value: int | float | bytes, kind: pa.DataType) -> str:
-    """Write a value of a column's domain for people, in a few characters.
-
-    >>> value_text(0, pa.date32()), value_text(1_500, pa.timestamp("ms")), value_text(1250, pa.decimal128(9, 2))
-    ('1970-01-01', '1970-01-01 00:00:01.500', '12.50')
-    >>> value_text(b"caf" + bytes([0xC3]), pa.string()), value_text(1234567, pa.int64()), value_text(0.1, pa.float64())
-    ('caf', '1,234,567', '0.1')
-    """
-    return _value_texts([value], kind)[0]
-
-
 def _value_texts(values: Sequence[int | float | bytes], kind: pa.DataType) -> list[str]:
-    """Write values so that different ones read differently: numbers by more digits, texts by what differs."""
+    """Write values in a few characters, so that different ones read differently.
+
+    >>> _value_texts([0], pa.date32()), _value_texts([1_500], pa.timestamp("ms"))
+    (['1970-01-01'], ['1970-01-01 00:00:01.500'])
+    >>> _value_texts([b"caf" + bytes([0xC3])], pa.string()), _value_texts([1234567], pa.int64())
+    (['caf'], ['1,234,567'])
+    """
     texts = [_whole_text(value, kind) for value in values]
     if any(isinstance(value, float) for value in values) and len(set(texts)) < len(set(values)):
         texts = [repr(value) for value in values]

@@ -100,7 +100,8 @@ def azure_arguments(given: Given, host: str) -> dict[str, Any]:
         container = host.partition("@")[0]
         raise TableError(
             f"{quoted(f'abfss://{host}')} doesn't say which storage account it is in. Write "
-            f"abfss://{container}@ACCOUNT{_DFS}/PATH, or give {option('storage_options')} azure_storage_account_name=ACCOUNT."
+            f"abfss://{container}@ACCOUNT{_DFS}/PATH, or give {option('storage_options')} "
+            "azure_storage_account_name=ACCOUNT."
         )
     found: dict[str, Any] = {name: given.get(AZURE[name]) for name in names}
     sas = (f"adls.sas-token.{account}", f"adls.sas-token.{account}{_DFS}")

@@ -1,0 +1,76 @@
+"""What the source tree promises to a reader: short modules, a purpose for each, one meaning for each name."""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import zonal
+
+SOURCE = Path(zonal.__file__).parent
+ROOT = SOURCE.parent.parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+LONGEST, LONGEST_TEST = 460, 700
+"""Lines of a module: today's longest ones have fewer."""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_a_module_is_short_and_says_what_it_is_for(path):
+    text = path.read_text()
+    assert text.count("\n") <= LONGEST
+    purpose = (ast.get_docstring(ast.parse(text)) or "").partition("\n\n")[0]
+    assert purpose.endswith((".", "`.")), "one sentence"
+    assert len(purpose) <= 200
+
+
+def test_modules_of_tests_are_short():
+    long = {
+        path.name: lines
+        for path in (ROOT / "tests").rglob("*.py")
+        if (lines := path.read_text().count("\n")) > LONGEST_TEST
+    }
+    assert long == {}
+
+
+def test_no_two_public_classes_have_the_same_name():
+    places = defaultdict(list)
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(path.relative_to(SOURCE).as_posix())
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_aliases_of_arrays_are_in_one_module():
+    for path in MODULES:
+        if path.name != "arrays.py":
+            assert not re.search(r"^[A-Z]\w*(: TypeAlias)? = npt\.NDArray", path.read_text(), re.M), path
+
+
+def test_contributing_names_every_package_and_only_modules_that_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    picture = text[text.index("```") : text.rindex("```\n\nEvery package")]
+    known = set(picture.split())
+    entries = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert entries - known == {"__init__", "__main__"}
+    for named in re.findall(r"`([a-z_]+(?:/[a-z_]+)+(?:\.py|/|\.[A-Za-z_]+(?:\.[a-z_]+)?)?)`", text):
+        if named.startswith("tests/"):
+            assert (ROOT / named).exists(), named
+        else:
+            _check(named)
+
+
+def _check(named):
+    """See that a module is there, and what is named of it."""
+    module, _, name = named.removesuffix(".py").rstrip("/").partition(".")
+    path = SOURCE / module
+    if named.endswith("/"):
+        assert path.is_dir(), named
+        return
+    assert path.with_suffix(".py").exists(), named
+    if name:
+        assert re.search(
+            rf"^(def|class|async def) {name.split('.')[0]}\b", path.with_suffix(".py").read_text(), re.M
+        ), named
