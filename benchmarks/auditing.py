@@ -86,7 +86,7 @@ def snapshot_of(table: str, count: int) -> Snapshot:
         partitions=tuple(f"day={number}" for number in range(int(days.max()) + 1)), bounds=bounds,
         partition_bounds={"day": bounds["day"]} if table == "partitioned" else {},
     )  # fmt: skip
-    commits = {number: Commit(number, START, "append", {}) for number in range(COMMITS)}
+    commits = {number: Commit(number, START, "append", {}, kind="append", only_adds=True) for number in range(COMMITS)}
     return Snapshot("made", "iceberg", "/made", 1, None, pa.schema(KINDS), (), files, {}, commits=commits)
 
 

@@ -156,6 +156,10 @@ def refuse_impossible(files: Files, table: str, *, fewest_rows: int = UNKNOWN) -
         )
 
 
+CommitKind = Literal["append", "compaction", "delete", "overwrite", "zonal", "unknown"]
+"""What a commit did; zonal's own are a kind of their own, and changing rows in place is an overwrite."""
+
+
 @dataclass(frozen=True)
 class Commit:
     """One entry of a table's history."""
@@ -166,6 +170,11 @@ class Commit:
     details: Mapping[str, str]
     parent: int | None = None
     """The entry that it followed, whether or not that is still there; None for the first, and where it is unknown."""
+    kind: CommitKind = "unknown"
+    writer: str = ""
+    """The engine with its version, as far as the commit tells; untrusted text."""
+    only_adds: bool = False
+    """Whether it is sure to have removed no file."""
 
 
 @dataclass(frozen=True)

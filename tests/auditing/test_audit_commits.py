@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from support.audit_life import COMPACTED_BYTES, DELETED_BELOW, HOPELESS, QUERIES, ROWS, STAGES, Life
 from support.cluster_tables import Delta, Iceberg
 from support.delta_tables import LogWriter, add, features, field, metadata, protocol, remove, vector
-from zonal.auditing.blame.authors import kind_of, plain, writer_of
+from zonal.auditing.blame.authors import plain, writer_of
 from zonal.auditing.blame.commits import MOST_COMMITS, commits_of
 from zonal.auditing.blame.sentence import times_text
 from zonal.auditing.blame.widths import measured
 from zonal.auditing.replay import Replay
 from zonal.errors import TableError
 from zonal.snapshot import Bounds, Commit
+from zonal.tables.delta import operations as delta_operations
+from zonal.tables.iceberg import operations as iceberg_operations
 from zonal.tables.registry import open_table
 
 UTC = timezone.utc
@@ -498,6 +500,14 @@ SPARK_ICEBERG = {
     "app-id": "local-1794796253991",
 }
 RS, SPARK_WITH_DELTA = "delta-rs 1.6.6", "Spark 4.1.4, Delta Lake 4.4.0"
+OPERATIONS = {"delta": delta_operations, "iceberg": iceberg_operations}
+
+
+def told_commit(table_format, operation, details):
+    """Return a commit as the format's adapter describes it."""
+    told = OPERATIONS[table_format]
+    time = datetime(2026, 11, 16, tzinfo=UTC)
+    return Commit(1, time, operation, details, kind=told.kind_of(operation, details), writer=told.writer_of(details))
 
 
 @pytest.mark.parametrize(
@@ -558,13 +568,13 @@ RS, SPARK_WITH_DELTA = "delta-rs 1.6.6", "Spark 4.1.4, Delta Lake 4.4.0"
     ],
 )
 def test_what_engines_write_tells_kind_and_writer(table_format, operation, details, kind, writer):
-    commit = Commit(1, datetime(2026, 11, 16, tzinfo=UTC), operation, details)
-    assert (kind_of(commit, table_format), writer_of(commit)) == (kind, writer)
+    commit = told_commit(table_format, operation, details)
+    assert (commit.kind, writer_of(commit)) == (kind, writer)
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_any_text_of_an_engine_is_taken(operation, engine):
-    commit = Commit(1, None, operation, {"engineInfo": engine})
-    assert kind_of(commit, "delta") in ("append", "compaction", "delete", "overwrite", "unknown")
+    commit = told_commit("delta", operation, {"engineInfo": engine})
+    assert commit.kind in ("append", "compaction", "delete", "overwrite", "unknown")
     assert writer_of(commit).isprintable()
     assert plain(operation).isprintable()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zonal.auditing.audit import Width
-from zonal.auditing.blame.authors import ZONAL, kind_of, time_of
+from zonal.auditing.blame.authors import ZONAL, time_of
 from zonal.auditing.blame.culprits import harms, is_harmful, last_harmful
 from zonal.auditing.blame.replaced import At, Replaced, replaced_by
 from zonal.auditing.blame.widths import Widths
@@ -84,7 +84,7 @@ def appended_in(replaced: Replaced, widths: Widths, weights: Mapping[str, float]
     files = version.files
     authors = np.unique(files.added_by[replaced.files]).tolist()
     known = [commit for number in authors if (commit := version.commits.get(number)) is not None]
-    commits = sorted((each for each in known if kind_of(each, version.format) == "append"), key=time_of)
+    commits = sorted((each for each in known if each.kind == "append"), key=time_of)
     if not commits:
         return None
     groups = [np.flatnonzero(files.added_by == commit.id) for commit in commits]
@@ -116,6 +116,6 @@ def _main_author(version: Snapshot, files: Int64Array) -> tuple[Commit | None, I
     authors, places = np.unique(version.files.added_by[files], return_inverse=True)
     bytes_ = np.bincount(places, version.files.sizes[files])
     known = [version.commits.get(number) for number in authors.tolist()]
-    is_zonal = [each is not None and kind_of(each, version.format) == ZONAL for each in known]
+    is_zonal = [each is not None and each.kind == ZONAL for each in known]
     most = max(range(len(known)), key=lambda place: (not is_zonal[place], bytes_[place]))
     return known[most], files[places == most]

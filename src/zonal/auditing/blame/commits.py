@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zonal.auditing.audit import CommitAudit
-from zonal.auditing.blame.authors import ZONAL, kind_of, plain, writer_of
+from zonal.auditing.blame.authors import ZONAL, plain, writer_of
 from zonal.auditing.blame.culprits import culprits_of, is_harmful
 from zonal.auditing.blame.groups import Group, groups_of
 from zonal.auditing.blame.pools import Told, pools_of
@@ -53,7 +53,7 @@ def commits_of(snapshot: Snapshot, replayed: Replay, weights: Mapping[str, float
     past = _Past(at, VERSIONS_EACH * len(looked), 2 if len(snapshot.files) > MANY_FILES else 8)
     told = [_told(group, snapshot, widths, weights, past if group.id in looked else None) for group in shown]
     found = [each.audit for each in told]
-    culprits = culprits_of([*found, *pools_of(groups, told, snapshot, widths, weights)], weights)
+    culprits = culprits_of([*found, *pools_of(groups, told, widths, weights)], weights)
     found.sort(key=lambda each: (-each.excess_share, -each.read_share, -each.bytes, each.id or 0))
     guilty = [each for each in culprits if each in found]
     rest = groups[len(shown) :]
@@ -67,7 +67,7 @@ def _looked_at(groups: Sequence[Group], snapshot: Snapshot) -> set[int]:
     found = [number for number, _ in known[:LOOKED_AT]]
     if len(snapshot.files) <= MANY_FILES:
         rest = known[LOOKED_AT:]
-        found += [number for number, commit in rest if kind_of(commit, snapshot.format) != "append"][:MORE_LOOKED_AT]
+        found += [number for number, commit in rest if commit.kind != "append"][:MORE_LOOKED_AT]
     return set(found)
 
 
@@ -99,7 +99,7 @@ def _told(group: Group, snapshot: Snapshot, widths: Widths, weights: Mapping[str
         before = replaced_by(commit, snapshot.files, group.files, snapshot, at, widths.columns)
     compared = before is not None and len(before.files) > 0
     found = widths.since(snapshot.files, group.files, before) if compared and before else widths.among(group.files)
-    kind = "unknown" if commit is None else kind_of(commit, snapshot.format)
+    kind: str = "unknown" if commit is None else commit.kind
     if kind == "append" and before is not None and before.removed:
         kind = "overwrite"
     origin, appended = None, None

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zonal.auditing.audit import CommitAudit, Width
-from zonal.auditing.blame.authors import in_common, kind_of, plain, time_of, writer_of
+from zonal.auditing.blame.authors import in_common, plain, time_of, writer_of
 from zonal.auditing.blame.culprits import harms, last_harmful
 from zonal.auditing.blame.groups import Group
 from zonal.auditing.blame.sentence import appends_sentence, rewrites_sentence
 from zonal.auditing.blame.widths import Widths, widest_first
 from zonal.auditing.origins import Origin
-from zonal.snapshot import Commit, Snapshot
+from zonal.snapshot import Commit
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Told:
 
 
 def pools_of(
-    groups: Sequence[Group], told: Sequence[Told], snapshot: Snapshot, widths: Widths, weights: Mapping[str, float]
+    groups: Sequence[Group], told: Sequence[Told], widths: Widths, weights: Mapping[str, float]
 ) -> Iterator[CommitAudit]:
     """Return commits that may be guilty together: the last appends, and rewrites of one kind by one writer."""
     replacing = {each.group.id for each in told if each.audit.kind != "append"}
@@ -46,7 +46,7 @@ def pools_of(
         if group.commit is not None
         and group.read_files > 0  # what nobody reads does no harm
         and group.id not in replacing
-        and kind_of(group.commit, snapshot.format) == "append"
+        and group.commit.kind == "append"
     ]
     if len(appends) > 1:
         yield from _last_appends(appends, widths, weights)

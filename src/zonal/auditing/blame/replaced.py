@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal.auditing.blame.authors import kind_of
 from zonal.auditing.renames import named_as
 from zonal.skipping.index import ColumnIndex
 from zonal.snapshot import Bounds, Commit, Files, Snapshot
@@ -40,11 +39,10 @@ def replaced_by(
     those by which an append is told from an overwrite, where a delete came right before it.
     """
     if commit.parent is None:
-        # Once snapshots have expired, Iceberg's oldest one may have lost its parent; an append replaces nothing.
-        first = snapshot.format == "delta" or kind_of(commit, snapshot.format) == "append"
-        return _NOTHING if first else None
+        # Once older versions have expired, the oldest commit may have lost its parent.
+        return _NOTHING if commit.only_adds else None
     parent = snapshot.commits.get(commit.parent)
-    if snapshot.format == "iceberg" and parent is not None and _only_appends(commit, parent):
+    if commit.only_adds and parent is not None and parent.kind != "delete":
         return _NOTHING
     before = at(commit.parent)  # first: going forward, a version costs the commits since the last one
     after = None if before is None else snapshot if snapshot.version == commit.id else at(commit.id)
@@ -63,17 +61,12 @@ def replaced_by(
 _NOTHING = Replaced(None, np.zeros(0, np.int64), 0)
 
 
-def _only_appends(commit: Commit, parent: Commit) -> bool:
-    """Tell whether a snapshot is sure to have added files alone, by the specification's "Snapshots"."""
-    return kind_of(commit, "iceberg") == "append" and kind_of(parent, "iceberg") != "delete"
-
-
 def _deleted_before(
     before: Snapshot, added: Files, files: Int64Array, snapshot: Snapshot, at: At, columns: Sequence[str]
 ) -> Replaced | None:
     """Look for files that a delete right before the commit removed, from the partitions that it wrote to."""
     parent = None if before.version is None else before.commits.get(before.version)
-    if parent is None or parent.parent is None or kind_of(parent, before.format) != "delete":
+    if parent is None or parent.parent is None or parent.kind != "delete":
         return None
     if (earlier := at(parent.parent)) is None:
         return None

@@ -22,6 +22,7 @@ from zonal.snapshot import UNKNOWN, Commit
 from zonal.tables.delta.adds import ADDS, AddedFiles, Adds, Key, LiveFile, lives, vector_id
 from zonal.tables.delta.checkpoint import read_checkpoint_file
 from zonal.tables.delta.listing import LogFolder, Mark
+from zonal.tables.delta.operations import ENGINE, kind_of, writer_of
 
 Json = Any
 """What `json.loads` returns."""
@@ -330,11 +331,20 @@ def _commit(version: int, info: Info, file: pa.fs.FileInfo) -> Commit:
     parameters = info.get("operationParameters")
     details = {str(name): _text(value) for name, value in (parameters if isinstance(parameters, dict) else {}).items()}
     if engine := info.get("engineInfo") or info.get("clientVersion"):  # older ones of delta-rs know the latter only
-        details["engineInfo"] = _text(engine)
+        details[ENGINE] = _text(engine)
     # "In-Commit Timestamps": where a table has them, they are the version's time.
     time = _time(info.get("inCommitTimestamp")) or _time(info.get("timestamp")) or file.mtime
-    parent = version - 1 if version else None
-    return Commit(version, time, _text(info.get("operation", "UNKNOWN")), details, parent)
+    operation = _text(info.get("operation", "UNKNOWN"))
+    return Commit(
+        version,
+        time,
+        operation,
+        details,
+        parent=version - 1 if version else None,
+        kind=kind_of(operation, details),
+        writer=writer_of(details),
+        only_adds=not version,  # there is nothing before the first version that it could remove
+    )
 
 
 def _text(value: object) -> str:

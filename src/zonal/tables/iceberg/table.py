@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +30,7 @@ from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.files import blockers_of, field_text, files_of, set_fields
 from zonal.tables.iceberg.io import opened_by_storage
 from zonal.tables.iceberg.live_files import LiveFiles, ManifestCache, read_live
+from zonal.tables.iceberg.operations import commit_of, time_of
 from zonal.tables.iceberg.scan import global_specs, scan
 from zonal.tables.iceberg.settings import storage_of, writing_of
 from zonal.tables.protocol import Sending, recorded_layout, unheard
@@ -115,7 +115,7 @@ class IcebergTable:
         metadata = self.table.metadata
         _refuse_host(metadata.location)
         live = self._read_live(set(leaves(self._schema)))
-        commits = {entry.snapshot_id: _commit(entry) for entry in metadata.snapshots}
+        commits = {entry.snapshot_id: commit_of(entry) for entry in metadata.snapshots}
         files = files_of(live, metadata, self._schema, commits)
         refuse_impossible(files, self.name, fewest_rows=0)
         layout, problems = recorded_layout(metadata.properties)
@@ -124,7 +124,7 @@ class IcebergTable:
             format="iceberg",
             location=metadata.location,
             version=self._snapshot.snapshot_id if self._snapshot else None,
-            time=_time(self._snapshot.timestamp_ms) if self._snapshot else None,
+            time=time_of(self._snapshot.timestamp_ms) if self._snapshot else None,
             schema=arrow_schema(self._schema),
             partitioning=tuple(field_text(field, self._schema) for field in set_fields(metadata.spec())),
             files=files,
@@ -172,7 +172,7 @@ class IcebergTable:
         known = {entry.snapshot_id: entry for entry in self.table.metadata.snapshots}
         line, entry = dict[int, Commit](), self._snapshot
         while entry is not None and entry.snapshot_id not in line:  # damaged metadata may go round in circles
-            line[entry.snapshot_id] = _commit(entry)
+            line[entry.snapshot_id] = commit_of(entry)
             entry = known.get(entry.parent_snapshot_id) if entry.parent_snapshot_id is not None else None
         return tuple(reversed(line.values()))
 
@@ -393,21 +393,3 @@ def _resolve(table: PyIcebergTable, version: int | str | None) -> tuple[PyIceber
 
 def _ids(table: PyIcebergTable) -> list[str]:
     return [str(snapshot.snapshot_id) for snapshot in reversed(table.metadata.snapshots)]
-
-
-def _commit(snapshot: PyIcebergSnapshot) -> Commit:
-    summary = snapshot.summary
-    return Commit(
-        snapshot.snapshot_id,
-        _time(snapshot.timestamp_ms),
-        summary.operation.value if summary else "unknown",
-        dict(summary.additional_properties) if summary else {},
-        snapshot.parent_snapshot_id,
-    )
-
-
-def _time(milliseconds: int) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
-    except (OverflowError, ValueError, OSError):
-        return None

@@ -1,0 +1,68 @@
+"""What kind of commit an Iceberg snapshot is, and who made it, by its summary.
+
+Engines that run on Iceberg's Java library leave `engine-name` there; PyIceberg leaves no name, and nobody is guessed.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+
+from pyiceberg.table.snapshots import Snapshot as PyIcebergSnapshot
+
+from zonal.snapshot import Commit, CommitKind
+from zonal.tables.engines import RUN_MARK, marked_engine
+
+_KINDS: Mapping[str, CommitKind] = {
+    "append": "append",
+    "replace": "compaction",
+    "overwrite": "overwrite",
+    "delete": "delete",
+}
+_NAMES = {"spark": "Spark", "flink": "Flink", "trino": "Trino", "presto": "Presto", "hive": "Hive", "zonal": "zonal"}
+
+
+def commit_of(snapshot: PyIcebergSnapshot) -> Commit:
+    """Describe a snapshot as an entry of the table's history."""
+    summary = snapshot.summary
+    operation = summary.operation.value if summary else "unknown"
+    details = dict(summary.additional_properties) if summary else {}
+    kind = kind_of(operation, details)
+    return Commit(
+        snapshot.snapshot_id,
+        time_of(snapshot.timestamp_ms),
+        operation,
+        details,
+        parent=snapshot.parent_snapshot_id,
+        kind=kind,
+        writer=writer_of(details),
+        only_adds=kind == "append",  # by the specification's "Snapshots"
+    )
+
+
+def time_of(milliseconds: int) -> datetime | None:
+    """Return a moment of the metadata; None for one that no calendar has."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def kind_of(operation: str, details: Mapping[str, str]) -> CommitKind:
+    """Tell the kind of a snapshot.
+
+    Iceberg tells copy-on-write deletes from other overwrites by their operation no more than PyIceberg does, so they
+    are overwrites, too.
+    """
+    return "zonal" if RUN_MARK in details else _KINDS.get(operation.lower(), "unknown")
+
+
+def writer_of(details: Mapping[str, str]) -> str:
+    """Return the engine with its version, as far as the summary tells; an empty text where it doesn't.
+
+    >>> writer_of({"engine-name": "spark", "engine-version": "4.1.4"})
+    'Spark 4.1.4'
+    """
+    engine = details.get("engine-name")
+    if RUN_MARK in details or not engine:
+        return marked_engine(details)
+    version = details.get("engine-version")
+    return _NAMES.get(engine.lower(), engine) + (f" {version}" if version else "")
