@@ -177,6 +177,24 @@ class Commit:
     """Whether it is sure to have removed no file."""
 
 
+def _no_advice(column: str) -> str:  # noqa: ARG001 - the signature of `Traits.bounds_advice`
+    return ""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What others must know of a table's format: adapters say it, so that nobody else asks which format it is."""
+
+    version_word: str = "version"
+    """What people call one version of the table."""
+    counts_nan: bool = False
+    """Whether files tell how many NaN they hold, which bounds don't."""
+    bounds_advice: Callable[[str], str] = _no_advice
+    """Returns a sentence on what to set so that new files have bounds of a column."""
+    old_files_until: str = ""
+    """What removes replaced files, which stay for older versions until then: "VACUUM … removes them"."""
+
+
 @dataclass(frozen=True)
 class Physical:
     """How a column is found in the table's Parquet files: by field id where the table has ids, else by its path."""
@@ -204,6 +222,7 @@ class Snapshot:
     """The layout that zonal recorded in the table's properties."""
     properties: Mapping[str, str] = field(default_factory=dict)
     commits: Mapping[int, Commit] = field(default_factory=dict)
+    traits: Traits = field(default_factory=Traits, repr=False)
     blockers: tuple[str, ...] = ()
     """Why zonal must not rewrite this table; reading works all the same."""
     problems: tuple[str, ...] = ()

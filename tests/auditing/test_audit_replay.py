@@ -20,6 +20,8 @@ from zonal.skipping.index import ColumnIndex
 from zonal.skipping.line import line_of
 from zonal.snapshot import UNKNOWN, Bounds, Buckets, Files, Snapshot
 from zonal.sql.where import parse_where
+from zonal.tables.delta.traits import traits_of as delta_traits
+from zonal.tables.iceberg.traits import traits_of as iceberg_traits
 from zonal.trials.today import standing
 
 SCHEMA = pa.schema(
@@ -71,7 +73,7 @@ def snapshots(draw):
                        sizes=draw(numbers) * 10)  # fmt: skip
 
 
-def snapshot_of(own, count, *, told=None, rows=1000, partition=0, buckets=(), sizes=10, kind="delta", properties=None):
+def snapshot_of(own, count, *, told=None, rows=1000, partition=0, buckets=(), sizes=10):
     rows, partition, sizes = (
         np.array(each, np.int64) if np.ndim(each) else np.full(count, each) for each in (rows, partition, sizes)
     )
@@ -80,7 +82,7 @@ def snapshot_of(own, count, *, told=None, rows=1000, partition=0, buckets=(), si
         pa.array([f"f{number}" for number in range(count)], pa.string()), sizes, rows, zeros, zeros, zeros,
         pa.nulls(count, pa.string()), partition, ("a", "b", "c", "d"), own, told or {}, buckets,
     )  # fmt: skip
-    return Snapshot("t", kind, "/t", 1, None, SCHEMA, (), files, {}, properties=properties or {})
+    return Snapshot("t", "delta", "/t", 1, None, SCHEMA, (), files, {}, traits=delta_traits("/t", {}))
 
 
 @st.composite
@@ -416,7 +418,7 @@ def test_a_hindrance_says_why_and_what_helps(where, reason, remedy, hopeless):
 
 
 def test_iceberg_counts_nans_and_names_its_own_property():
-    snapshot = replace(TOLD, format="iceberg")
+    snapshot = replace(TOLD, format="iceberg", traits=iceberg_traits("t", SCHEMA))
     assert hindrance("f > 3", snapshot) == ("", "")
     assert "write.metadata.metrics.column.bare" in hindrance("bare = 1", snapshot)[1]
 

@@ -13,8 +13,8 @@ REASON = "NaN is above every limit, and the files don't tell whether they hold i
 
 
 def float_columns(snapshot: Snapshot, names: Sequence[str]) -> set[str]:
-    """Return the columns whose files don't say whether they hold NaN: floats, except in Iceberg, which counts NaN."""
-    if snapshot.format == "iceberg":
+    """Return the columns whose files don't say whether they hold NaN: floats, unless the format counts NaN."""
+    if snapshot.traits.counts_nan:
         return set()
     schema = snapshot.schema
     return {name for name in names if family_of(leaf_type(schema, find(schema, name))) == "float"}

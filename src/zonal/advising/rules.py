@@ -14,7 +14,6 @@ import numpy as np
 from zonal.advising.advice import Candidate, Caution, Filtered
 from zonal.advising.decidable import REASON
 from zonal.advising.ground import Ground
-from zonal.advising.missing_bounds import statistics_advice
 from zonal.advising.queries import LEAST_QUERIES, opaque_filters
 from zonal.errors import option, quoted
 from zonal.layouts.layout import ADVISED_COLUMNS
@@ -252,7 +251,7 @@ def _no_statistics(case: Evidence) -> Iterator[Caution]:
             yield Caution(
                 "no-statistics",
                 f"The files have no bounds of {quoted(each.column)}, which {each.weight:.0%} of the queries' weight "
-                f"filters: no layout helps before they have. {statistics_advice(case.ground.snapshot, each.column)}",
+                f"filters: no layout helps before they have. {case.ground.snapshot.traits.bounds_advice(each.column)}",
                 each.column,
             )
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.advising.decidable import REASON, float_columns
-from zonal.advising.missing_bounds import statistics_advice
 from zonal.advising.queries import BoundQueries
 from zonal.errors import quoted
 from zonal.predicates.bound import All, Anything, Bound, Nulls, Ranges, Some
@@ -85,7 +84,7 @@ def _leaf(node: Bound, snapshot: Snapshot) -> _Hindrances:
     name = node.column
     if not _is_told(node, snapshot):
         counts = "counts of nulls" if isinstance(node, Nulls) else "bounds"
-        return (_Hindrance(f"no file has {counts} of {quoted(name)}", statistics_advice(snapshot, name)),)
+        return (_Hindrance(f"no file has {counts} of {quoted(name)}", snapshot.traits.bounds_advice(name)),)
     if isinstance(node, Ranges) and node.nan and float_columns(snapshot, [name]):
         return (_Hindrance(f"{quoted(name)} has no upper limit: {REASON}", f"Give {quoted(name)} an upper limit."),)
     return ()

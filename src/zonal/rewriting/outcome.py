@@ -69,6 +69,8 @@ class Clustering(Shown):
     """… and of their bytes."""
     properties: tuple[Property, ...] = ()
     """Table properties that were set, so that readers use the key columns' statistics."""
+    old_files_until: str = ""
+    """What removes replaced files; see `Traits`."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,7 @@ def result_of(
         predicted_files=done.predicted_files,
         predicted_bytes=done.predicted_bytes,
         properties=_set(after, done.properties),
+        old_files_until=after.traits.old_files_until,
         predicted=None if learned is None else learned.held_against(after),
         note=" ".join(_notes(before, after, done, learned, layout)),
     )

@@ -93,7 +93,7 @@ class _Past:
 
 
 def _told(group: Group, snapshot: Snapshot, widths: Widths, weights: Mapping[str, float], at: At | None) -> Told:
-    commit, word = group.commit, "version" if snapshot.format == "delta" else "snapshot"
+    commit, word = group.commit, snapshot.traits.version_word
     before = None
     if commit is not None and at is not None:
         before = replaced_by(commit, snapshot.files, group.files, snapshot, at, widths.columns)

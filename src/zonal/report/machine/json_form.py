@@ -15,7 +15,7 @@ from zonal.rewriting.outcome import Clustering
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth
 
-_LEFT_OUT = frozenset({"picture"})
+_LEFT_OUT = frozenset({"picture", "old_files_until"})
 """Fields that are for eyes alone: their numbers are in the others."""
 
 Result = TypeVar("Result", Clustering, ClusteringPlan)

@@ -91,12 +91,8 @@ def clustering_facts(done: Clustering, *, lookups: bool = True) -> Iterator[Fact
 
 def old_files_text(done: Clustering) -> str:
     """Say that replaced files stay for readers of older versions, and what removes them."""
-    stay = f"{plural(done.removed_files, 'file')}, {size_text(done.removed_bytes)} stay for older versions until"
-    if done.format == "delta":
-        place = done.location.replace("`", "``")
-        return f"{stay} VACUUM delta.`{place}` removes them, after 7 days or delta.deletedFileRetentionDuration"
-    name = done.table.partition("@")[0].replace("'", "''")
-    return f"{stay} their snapshots expire: CALL CATALOG.system.expire_snapshots('{name}')"
+    stay = f"{plural(done.removed_files, 'file')}, {size_text(done.removed_bytes)} stay for older versions"
+    return f"{stay} until {done.old_files_until}" if done.old_files_until else stay
 
 
 def predicted_text(found: Predicted) -> str:

@@ -23,6 +23,7 @@ from zonal.tables.delta.log import Metadata, Protocol, State, named_in, replay
 from zonal.tables.delta.partition_values import constants
 from zonal.tables.delta.scan import Columns, deletion_vector
 from zonal.tables.delta.schema import read_schema
+from zonal.tables.delta.traits import traits_of
 from zonal.tables.hive_folders import hive_folders
 from zonal.tables.protocol import Sending, recorded_layout, unheard
 from zonal.values.arrays import Int64Array
@@ -124,6 +125,7 @@ class DeltaTable:
             layout=layout,
             properties={**state.metadata.configuration, **marked},
             commits=state.commits,
+            traits=traits_of(self._storage.root, state.metadata.configuration),
             blockers=_blockers(state.protocol, state.metadata),
             problems=(*problems, *state.problems, *unused(state.metadata, layout.columns if layout else ())),
             source=state,

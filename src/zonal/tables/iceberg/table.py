@@ -33,6 +33,7 @@ from zonal.tables.iceberg.live_files import LiveFiles, ManifestCache, read_live
 from zonal.tables.iceberg.operations import commit_of, time_of
 from zonal.tables.iceberg.scan import global_specs, scan
 from zonal.tables.iceberg.settings import storage_of, writing_of
+from zonal.tables.iceberg.traits import traits_of
 from zonal.tables.protocol import Sending, recorded_layout, unheard
 from zonal.values.arrays import Int64Array
 
@@ -119,19 +120,21 @@ class IcebergTable:
         files = files_of(live, metadata, self._schema, commits)
         refuse_impossible(files, self.name, fewest_rows=0)
         layout, problems = recorded_layout(metadata.properties)
+        schema = arrow_schema(self._schema)
         return Snapshot(
             name=self.name,
             format="iceberg",
             location=metadata.location,
             version=self._snapshot.snapshot_id if self._snapshot else None,
             time=time_of(self._snapshot.timestamp_ms) if self._snapshot else None,
-            schema=arrow_schema(self._schema),
+            schema=schema,
             partitioning=tuple(field_text(field, self._schema) for field in set_fields(metadata.spec())),
             files=files,
             physical={name: Physical(name, field.field_id) for name, field in fields(self._schema).items()},
             layout=layout,
             properties=dict(metadata.properties),
             commits=commits,
+            traits=traits_of(self.name, schema),
             blockers=tuple(blockers_of(metadata, self._schema, live)),
             problems=problems,
             source=_Source(self.table, self._schema, live),

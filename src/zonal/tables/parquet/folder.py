@@ -18,7 +18,7 @@ from zonal.parquet import statistics as decode
 from zonal.parquet.footer import Footer, parse_footer, read_footer_bytes, row_group_ranges
 from zonal.parquet.statistics import NOTHING, Range, Scalar, Statistics
 from zonal.plan.rewrite import Scan
-from zonal.snapshot import UNKNOWN, Bounds, Files, LazyBounds, Physical, Snapshot
+from zonal.snapshot import UNKNOWN, Bounds, Files, LazyBounds, Physical, Snapshot, Traits
 from zonal.storage import Storage, open_regular
 from zonal.storage.causes import STORAGE_ERRORS
 from zonal.storage.location import catalog_hint
@@ -27,6 +27,8 @@ from zonal.tables.hive_folders import HIVE_NULL, is_hidden
 from zonal.tables.parquet.copy import LAYOUT_KEY, scan_files
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import find, leaf_type, leaves
+
+_BOUNDS_ADVICE = "Write the Parquet files with statistics of this column: pyarrow's write_statistics, Spark's default."
 
 THREADS = 16
 """Footers read at once: each is one small request that mostly waits for the storage."""
@@ -93,6 +95,7 @@ class ParquetTable:
             ),
             physical={name: Physical(name) for name in names},
             layout=layout,
+            traits=Traits(bounds_advice=lambda _: _BOUNDS_ADVICE),
             blockers=(f"plain Parquet has no atomic commit: use {option('into')}",),
             problems=(*problems, *conflicts),
         )

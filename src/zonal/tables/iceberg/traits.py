@@ -1,0 +1,25 @@
+"""What others must know of Iceberg tables."""
+
+import pyarrow as pa
+
+from zonal.snapshot import Traits
+from zonal.tables.iceberg.metrics import BY_COLUMN, TRUNCATED
+from zonal.values.columns import find, leaf_type
+from zonal.values.words import family_of
+
+
+def traits_of(name: str, schema: pa.Schema) -> Traits:
+    """Describe the table of a name and a schema."""
+
+    def bounds_advice(column: str) -> str:
+        is_text = family_of(leaf_type(schema, find(schema, column))) == "bytes"
+        mode = f"truncate({TRUNCATED})" if is_text else "full"
+        return f"Set the table property '{BY_COLUMN}{column}' = '{mode}', and rewrite the files."
+
+    quoted = name.partition("@")[0].replace("'", "''")
+    return Traits(
+        version_word="snapshot",
+        counts_nan=True,
+        bounds_advice=bounds_advice,
+        old_files_until=f"their snapshots expire: CALL CATALOG.system.expire_snapshots('{quoted}')",
+    )
