@@ -39,7 +39,6 @@ Keys that aren't known and values of another type are refused, with the table's 
 """
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -55,6 +54,7 @@ from zonal.predicates.calendar import zone_of
 from zonal.sql.statement import known_dialect
 from zonal.study.advice_request import SAMPLE_ROWS
 from zonal.study.audited_version import SAMPLE_QUERIES, Auditing
+from zonal.tables.names import is_in_catalog, split_format
 from zonal.workload.logs import Logs
 from zonal.workload.since import parse_since
 from zonal.workload.view_files import read_view
@@ -66,7 +66,6 @@ else:
 
 MOST_BYTES = 1_000_000
 _LARGEST = 1e15
-_OF_FORMAT = re.compile(r"(?P<kind>(?:parquet:|delta:|iceberg:)?)(?P<rest>.+)", re.DOTALL)
 
 
 class ConfigError(ZonalError):
@@ -205,8 +204,7 @@ def _entry(given: object, where: str, folder: Path, but: frozenset[str] | set[st
 def _refuse_twice(tables: tuple[TableConfig, ...], shown: str) -> None:
     seen: dict[tuple[str, str | None], int] = {}
     for number, each in enumerate(tables, 1):
-        match = _OF_FORMAT.fullmatch(each.table)
-        key = (match["rest"].rstrip("/") if match else each.table), each.catalog
+        key = split_format(each.table)[1].rstrip("/"), each.catalog
         if key in seen:
             raise ConfigError(
                 f"{shown}: table {number} ({quoted(each.table)}) is table {seen[key]} again: leave one out."
@@ -300,10 +298,10 @@ def _logs(value: object, where: str, folder: Path) -> tuple[str, ...]:
 def _name(value: object, where: str, folder: Path) -> str:
     """Read a table's name; one that is a path is relative to the folder, one in a catalog stays."""
     name = _text(value, where)
-    match = _OF_FORMAT.fullmatch(name)
-    if match is None or (match["kind"] == "iceberg:" and ".metadata.json" not in name):
+    if is_in_catalog(name):
         return name
-    return match["kind"] + _in_folder(match["rest"], folder)
+    kind, path = split_format(name)
+    return f"{kind}:{_in_folder(path, folder)}" if kind else _in_folder(path, folder)
 
 
 def _views(value: object, where: str, folder: Path) -> dict[str, str]:

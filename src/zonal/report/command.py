@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from zonal.advising.advice import Advice
 from zonal.auditing.audit import Audit
 from zonal.layouts.layout import DEFAULT_FILE_BYTES, TREE
+from zonal.tables.names import full_name, is_only_copied
 from zonal.tables.registry import unpinned
 from zonal.values.sizes import format_size
 from zonal.workload.logs import Logs
@@ -62,7 +63,7 @@ def repair_command(audit: Audit, given: Given | None = None) -> str:
         return advise_command(audit, given)
     words = ["zonal", "cluster", table]
     words += ["--full"] if audit.outside == 0 else []
-    words += ["--into", "parquet:…"] if audit.format == "parquet" else []
+    words += ["--into", f"{audit.format}:…"] if is_only_copied(audit.format) else []
     return _command([*words, *_place_words(given)])
 
 
@@ -74,8 +75,7 @@ def advise_command(audit: Audit, given: Given | None = None) -> str:
 
 def given_of(audit: Audit) -> Given:
     """Say what a table is called on the command line, where nobody has said how it was named."""
-    is_named = audit.format == "iceberg" and not audit.table.startswith("iceberg:")
-    return Given(f"iceberg:{audit.table}" if is_named else audit.table)
+    return Given(full_name(audit.table, audit.format))
 
 
 def _place_words(given: Given) -> Iterator[str]:

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from zonal.errors import LayoutError
 from zonal.layouts.layout import Layout
+from zonal.parquet.footer import Footer
 from zonal.plan.rewrite import Rewrite, Scan, Writing, Written
 from zonal.snapshot import Commit, Snapshot
 from zonal.values.arrays import Int64Array
@@ -14,6 +15,9 @@ from zonal.values.arrays import Int64Array
 LAYOUT_PROPERTY = "zonal.layout"
 """Table property with the layout as JSON; in an Iceberg snapshot's summary, the layout of the files that it added."""
 
+
+Progress = Callable[[int, int], None]
+"""Hears how many files of how many have been read."""
 
 Sending = Callable[[], None]
 """Called right before a request that may commit."""
@@ -127,6 +131,18 @@ class Destination(Protocol):
 
     def refers_to(self, added: Sequence[Written]) -> set[str]:
         """Return the written files that the table has, if it appeared; see `Rewritable.refers_to`."""
+
+
+class FooterCache(Table, Protocol):
+    """A table that keeps the footers that its snapshot has read."""
+
+    def footer(self, path: str) -> Footer:
+        """Return the footer of one of the snapshot's files; one that can't be read is a `TableError`."""
+
+
+def keeps_footers(table: Table) -> TypeGuard[FooterCache]:
+    """Tell whether the table keeps footers that it has read, so that nobody reads them again."""
+    return hasattr(table, "footer")
 
 
 def is_versioned(table: Table) -> TypeGuard[Versioned]:

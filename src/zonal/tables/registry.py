@@ -11,9 +11,10 @@ from zonal.storage.location import is_uri, refuse_other_names, shown
 from zonal.storage.options import check_options
 from zonal.tables.delta.create import DeltaDestination
 from zonal.tables.delta.table import DeltaTable, is_delta
+from zonal.tables.names import split_format
 from zonal.tables.parquet.copy import ParquetDestination
-from zonal.tables.parquet.folder import ParquetTable, Progress
-from zonal.tables.protocol import Destination, Table
+from zonal.tables.parquet.folder import ParquetTable
+from zonal.tables.protocol import Destination, Progress, Table
 
 _VERSION = re.compile(r"(?P<name>.+)@(?P<version>[^@/\\]+)")
 
@@ -47,9 +48,7 @@ def open_table(
         name.encode()
     except UnicodeEncodeError:
         raise TableError(f"{quoted(name)} is not text in UTF-8, as names of tables are.") from None
-    kind, _, rest = name.partition(":")
-    if kind not in ("parquet", "delta", "iceberg") or not rest:
-        kind, rest = "", name
+    kind, rest = split_format(name)
     options = dict(storage_options or {})
     location, version = _split_version(rest)
     iceberg = kind == "iceberg" or location.endswith(".metadata.json")
@@ -87,14 +86,14 @@ def open_destination(
     name: str, *, catalog: str | None = None, storage_options: Mapping[str, str] | None = None
 ) -> Destination:
     """Name a table that doesn't exist yet: `delta:PATH`, `parquet:PATH` or `iceberg:NAMESPACE.TABLE`."""
-    kind, _, rest = name.partition(":")
+    kind, rest = split_format(name)
     options = dict(storage_options or {})
     check_options(options, iceberg=True)  # what is copied may be in a catalog
-    if kind == "delta" and rest:
+    if kind == "delta":
         return DeltaDestination(rest, storage_options=options)
-    if kind == "parquet" and rest:
+    if kind == "parquet":
         return ParquetDestination(rest, storage_options=options)
-    if kind == "iceberg" and rest:
+    if kind == "iceberg":
         from zonal.tables.iceberg.create import IcebergDestination  # noqa: PLC0415 - slow to import
 
         return IcebergDestination(rest, catalog=catalog, catalog_properties=options)
@@ -114,10 +113,9 @@ def unpinned(name: str) -> str:
     >>> unpinned("iceberg:shop.orders@7"), unpinned("delta:/lake/events")
     ('iceberg:shop.orders', 'delta:/lake/events')
     """
-    kind, colon, rest = name.partition(":")
-    if kind not in ("parquet", "delta", "iceberg") or not rest:
-        return _split_version(name)[0]
-    return f"{kind}{colon}{_split_version(rest)[0]}"
+    kind, rest = split_format(name)
+    bare = _split_version(rest)[0]
+    return f"{kind}:{bare}" if kind else bare
 
 
 def _iceberg(location: str, version: str | None, catalog: str | None, options: Mapping[str, str]) -> Table:

@@ -35,6 +35,7 @@ from zonal.rewriting.request import (
     too_small,
 )
 from zonal.snapshot import Snapshot
+from zonal.tables.names import takes_catalog_options
 from zonal.tables.protocol import Destination, Table, is_readable
 from zonal.tables.registry import open_destination, read_snapshot, table_of
 from zonal.values.arrays import Int64Array
@@ -190,7 +191,7 @@ def cluster(
     account.check()
     report = progress or _silent
     named = partial(table_of, catalog=catalog, storage_options=storage_options)
-    source = named(table, catalog_options=(into or "").startswith("iceberg:"))
+    source = named(table, catalog_options=into is not None and takes_catalog_options(into))
     report(Step("reading the table's metadata"))
     file_bytes = size_of(target_file_size, "target_file_size")
     destination = None

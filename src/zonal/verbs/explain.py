@@ -22,8 +22,7 @@ from zonal.snapshot import UNKNOWN, Bounds, Snapshot, table_names
 from zonal.sql.query import parse_query
 from zonal.sql.where import parse_where
 from zonal.study.drawing import drawn, is_wanted
-from zonal.tables.parquet.folder import ParquetTable, Progress
-from zonal.tables.protocol import Table
+from zonal.tables.protocol import Progress, Table, keeps_footers
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.columns import find, leaf_type
@@ -254,7 +253,7 @@ class _Explained:
         path = self.snapshot.files.paths[row].as_py()
         try:
             with self.table.open_file(path) as file:
-                if isinstance(self.table, ParquetTable):  # the snapshot read it already
+                if keeps_footers(self.table):  # the snapshot read it already
                     footer = self.table.footer(path)
                 else:
                     footer = read_footer(file, int(self.snapshot.files.sizes[row]) or None)

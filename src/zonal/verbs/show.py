@@ -13,8 +13,7 @@ from zonal.skipping.depth import Depth, column_depth
 from zonal.skipping.files import telling_buckets
 from zonal.snapshot import UNKNOWN, LazyBounds, Snapshot
 from zonal.study.drawing import drawn, is_wanted
-from zonal.tables.parquet.folder import Progress
-from zonal.tables.protocol import Table
+from zonal.tables.protocol import Progress, Table
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.values.columns import leaves
 

@@ -25,6 +25,7 @@ from zonal.storage.location import catalog_hint
 from zonal.tables.foreign import refuse_managed
 from zonal.tables.hive_folders import HIVE_NULL, is_hidden
 from zonal.tables.parquet.copy import LAYOUT_KEY, scan_files
+from zonal.tables.protocol import Progress
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import find, leaf_type, leaves
 
@@ -32,8 +33,6 @@ _BOUNDS_ADVICE = "Write the Parquet files with statistics of this column: pyarro
 
 THREADS = 16
 """Footers read at once: each is one small request that mostly waits for the storage."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
