@@ -13,8 +13,9 @@ from zonal.cli.advise import advise
 from zonal.cli.audit import ALERT, FAILED, audit
 from zonal.cli.cluster import cluster
 from zonal.cli.demo import demo
-from zonal.cli.looking import explain, show
+from zonal.cli.explain import explain
 from zonal.cli.options import say
+from zonal.cli.show import show
 from zonal.cli.verb import AuditVerb, Verb, Verbs
 from zonal.errors import ZonalError
 
@@ -75,7 +76,7 @@ _EXAMPLES: dict[Callable[..., None], tuple[type[Verb], tuple[str, ...]]] = {
         ),
     ),
 }
-"""The commands with what they are run as, and how they are used; `tests/test_cli.py` runs the examples' options."""
+"""The commands with what they are run as, and how they are used; `tests/cli/test_cli.py` runs the examples' options."""
 
 for command, (kind, examples) in _EXAMPLES.items():
     shown = [f"  {escape(example)}" for example in examples]

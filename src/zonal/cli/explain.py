@@ -1,4 +1,4 @@
-"""`zonal show` and `zonal explain`."""
+"""`zonal explain`."""
 
 from datetime import datetime
 from datetime import timezone as zones
@@ -16,7 +16,6 @@ from zonal.cli.options import (
     Storage,
     TableName,
     check_report,
-    names_in,
     opened,
     printing,
     write_report,
@@ -24,36 +23,6 @@ from zonal.cli.options import (
 from zonal.report.terminal.progress import footer_bar
 
 UTC = zones.utc
-
-
-def show(
-    table: TableName,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to look at, separated by commas.", show_default=False)
-    ] = None,
-    catalog: Catalog = None,
-    storage_option: Storage = None,
-    output: OutputAs = OutputFormat.text,
-    report: ReportTo = None,
-) -> None:
-    """Show the health of a table's layout: files, sizes, and how well each column skips."""
-    from zonal.report.machine.json_form import to_json  # noqa: PLC0415 - `zonal --help` stays fast
-    from zonal.report.terminal.text import print_health  # noqa: PLC0415
-    from zonal.verbs.show import show as measure  # noqa: PLC0415
-
-    check_report(report)
-    with footer_bar("reading the table's metadata") as step:
-        source = opened(table, catalog, storage_option)
-        health = measure(source, columns=names_in(columns), picture=report is not None, progress=step)
-    with printing():
-        if output is OutputFormat.json:
-            typer.echo(to_json(health))
-        else:
-            print_health(Console(), health)
-    if report is not None:
-        from zonal.report.page.results import health_page  # noqa: PLC0415
-
-        write_report(report, health_page(health))
 
 
 def explain(
