@@ -30,6 +30,7 @@ from zonal.layouts.layout import Layout
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.report.notebook.rectangles import MOST_RECTANGLES, rectangles
 from zonal.report.notebook.results import MOST_ROWS, html_of
+from zonal.report.palette import NOTEBOOK_READ, NOTEBOOK_UNREAD
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, KeyDepth
@@ -262,7 +263,7 @@ def rects(html, color=""):
     return np.array(attributes, float).reshape(-1, 4) if attributes else np.zeros((0, 4))
 
 
-BLUE, ORANGE = "#3f86cf", "#d9730d"
+BLUE, ORANGE = NOTEBOOK_UNREAD, NOTEBOOK_READ
 
 
 def test_files_lie_where_their_bounds_are():

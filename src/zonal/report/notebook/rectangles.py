@@ -9,6 +9,7 @@ import numpy.typing as npt
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.picture.ticks import apart
 from zonal.report.page.frame import NOTHING, Html, element, joined, text
+from zonal.report.palette import NOTEBOOK_READ, NOTEBOOK_UNREAD
 from zonal.report.terminal.text import printable, query_text
 from zonal.report.wording import clipped, plural, share_text
 from zonal.values.arrays import Float64Array
@@ -26,9 +27,10 @@ _LEFT, _BELOW, _AROUND = 34.0, 34.0, 6.0
 _WHOLE = 65535
 _LEAST = 1.0
 """Width of a file that holds a single value: it can be seen."""
-# Neither is text; both stand out on a white and on a black page.
-_UNREAD, _READ = "#3f86cf", "#d9730d"
-_STANDS_OUT = {"fill": _READ, "fill_opacity": "0.55", "stroke": _READ, "stroke_opacity": "1", "stroke_width": "1.6"}
+_STANDS_OUT = {
+    "fill": NOTEBOOK_READ, "fill_opacity": "0.55",
+    "stroke": NOTEBOOK_READ, "stroke_opacity": "1", "stroke_width": "1.6",
+}  # fmt: skip
 _HELD_BACK = 0.08
 """Opacity of a file that isn't read where others are."""
 
@@ -48,7 +50,7 @@ def rectangles(picture: Picture) -> Html:
 
 def _legend(picture: Picture, question: DrawnQuery) -> Html:
     which = "" if len(picture.questions) == 1 else ", the heaviest query"
-    swatch = element("span", Html("&#9632;"), style=f"color: {_READ}", aria_hidden="true")
+    swatch = element("span", Html("&#9632;"), style=f"color: {NOTEBOOK_READ}", aria_hidden="true")
     return joined(
         [swatch, text(f"Orange: files that are read{which}:"), element("code", text(query_text(question.text)))]
     )
@@ -121,7 +123,12 @@ def _unread(count: int, *, is_behind: bool) -> Mapping[str, str]:
     """Paint files, the more of them the fainter; where others are read, so that those are seen above any number."""
     faint = min(0.6, max(0.06, 12 / max(count, 1)))
     deepest = min(faint, _HELD_BACK) if is_behind else faint
-    paint = {"fill": _UNREAD, "fill_opacity": f"{deepest:.2f}", "stroke": _UNREAD, "stroke_width": "0.6"}
+    paint = {
+        "fill": NOTEBOOK_UNREAD,
+        "fill_opacity": f"{deepest:.2f}",
+        "stroke": NOTEBOOK_UNREAD,
+        "stroke_width": "0.6",
+    }
     return {**paint, "stroke_opacity": "0.6"}
 
 

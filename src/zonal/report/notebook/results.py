@@ -14,6 +14,7 @@ from zonal.errors import ZonalError, option
 from zonal.picture.picture import Picture
 from zonal.report.notebook.rectangles import rectangles
 from zonal.report.page.frame import NOTHING, Html, Row, described, element, joined, listed, name, table, text
+from zonal.report.palette import NOTEBOOK_LINE
 from zonal.report.terminal.audit import audit_facts, audit_notes, commit_text, hindered, known_share, verdict
 from zonal.report.terminal.cluster import clustering_facts, nothing_text, plan_facts, table_text
 from zonal.report.terminal.text import layout_text
@@ -52,7 +53,7 @@ _STYLE = """
   font-variant-numeric: tabular-nums; }
 .zonal-result caption { text-align: left; caption-side: top; padding: .2em 0; color: inherit; opacity: .8; }
 .zonal-result th, .zonal-result td { text-align: left; vertical-align: top; padding: .2em .8em .2em 0;
-  border-bottom: 1px solid rgba(128, 128, 128, .4); background: none; }
+  border-bottom: 1px solid NOTEBOOK_LINE; background: none; }
 .zonal-result thead th { overflow-wrap: break-word; }
 .zonal-result tbody th { min-width: 8em; }
 .zonal-result td.number, .zonal-result th.number { text-align: right; }
@@ -62,7 +63,7 @@ _STYLE = """
 .zonal-result dt, .zonal-result dd { float: none; width: auto; margin: 0; padding: 0; }
 .zonal-result dt { font-weight: normal; opacity: .8; overflow-wrap: normal; white-space: nowrap; }
 .zonal-result figure { margin: 0 1em .5em 0; display: inline-block; vertical-align: top; }
-""".replace(".zonal-result", ".zonal-result.zonal-result")
+""".replace(".zonal-result", ".zonal-result.zonal-result").replace("NOTEBOOK_LINE", NOTEBOOK_LINE)
 
 Item = TypeVar("Item")
 

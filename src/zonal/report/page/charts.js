@@ -45,13 +45,10 @@
     return [...found, line].map(plain).join("<br>");
   }
 
-  // The colors of print are the light ones: paper is white.
-  const PRINTED = { ink: "#000000", soft: "#444444", line: "#bbbbbb", paper: "#ffffff", bar: "#2f6fb7", old: "#8b96a3" };
-  const LIGHT = { good: "#1a7f4b", bad: "#b3261e", read: "#c2570c", warn: "#8a5a00" };
-
+  // The style of the page defines the colors; those of print by names of their own, for its rules for print don't hold
+  // yet when a browser says that it is about to print.
   function color(name) {
-    if (printing) return PRINTED[name] || LIGHT[name];
-    return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+    return getComputedStyle(document.documentElement).getPropertyValue((printing ? "--printed-" : "--") + name).trim();
   }
 
   function faded(name, part) {

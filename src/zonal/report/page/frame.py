@@ -12,18 +12,16 @@ from dataclasses import dataclass
 from html import escape
 from typing import NewType
 
+from zonal.report.palette import color_rules
 from zonal.report.terminal.text import printable
 from zonal.report.wording import MOST_CHARACTERS, clipped
 
 Html = NewType("Html", str)
 NOTHING = Html("")
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2126; --soft: #59636e; --paper: #fff; --panel: #f3f5f7; --line: #d5dae0;
-  --bar: #2f6fb7; --faint: #c3d6ec; --good: #1a7f4b; --warn: #8a5a00; --bad: #b3261e; --read: #c2570c; --old: #8b96a3; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ec; --soft: #9ba6b2; --paper: #14181c; --panel: #1e242a;
-  --line: #39424b; --bar: #6aa5e6; --faint: #2c4a6b; --good: #57c78b; --warn: #e0ae4d; --bad: #ff8a80; --read: #ff9d52;
-  --old: #77838f; } }
+_STYLE = (
+    color_rules()
+    + """\
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 68rem; color: var(--ink); background: var(--paper);
   font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
@@ -108,8 +106,6 @@ footer { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .5r
 }
 @page { margin: 15mm; }
 @media print {
-  :root { --ink: #000; --soft: #444; --paper: #fff; --panel: #f3f5f7; --line: #bbb; --bar: #2f6fb7;
-    --good: #1a7f4b; --warn: #8a5a00; --bad: #b3261e; --read: #c2570c; --old: #8b96a3; }
   body { font-size: 11pt; max-width: none; padding: 0; }
   tr, pre, .verdict, .tiles, figure, figcaption { break-inside: avoid; }
   h2, h3, .controls, .legend { break-after: avoid; }
@@ -120,6 +116,7 @@ footer { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .5r
   svg, .swatch, .plot, .verdict, tr.chosen > * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """
+)
 _POLICY = "default-src 'none'; {scripts}style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
