@@ -11,11 +11,11 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.types import LongType
-from test_audit_outputs import listening
 from typer.testing import CliRunner
 
 import zonal
 from support.audit_life import HOPELESS, QUERIES, STAGES, Life, late_part
+from support.webhook_server import listening
 from zonal.auditing.audit import Alert, CommitAudit, Width
 from zonal.auditing.blame.culprits import culprits_of
 from zonal.cli import app

@@ -6,19 +6,18 @@ import math
 import re
 import socket
 import threading
-from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from zonal.auditing.audit import Alert, Audit, Fresh
+from support.audit_values import ALERT, AUDIT, NOON, RECORD, RUN
+from support.webhook_server import listening
+from zonal.auditing.audit import Fresh
 from zonal.errors import ZonalError
-from zonal.history.records import AuditRecord, RunRecord
 from zonal.layouts.layout import Layout
 from zonal.report.machine import webhook
 from zonal.report.machine.prometheus import metrics_text
@@ -27,21 +26,6 @@ from zonal.report.page.overview import Overview, overview_page, print_overview
 from zonal.report.sparkline import sparkline
 from zonal.report.terminal.audit import print_versions
 from zonal.report.terminal.trend import MOST_LINES, print_trend
-from zonal.workload.query import Summary
-
-NOON = datetime(2026, 11, 16, 12, tzinfo=timezone.utc)
-AUDIT = Audit(
-    table="delta:/lake/events", format="delta", location="/lake/events", version=12, version_time=NOON, audited=NOON,
-    files=187_000, bytes=2**44, rows=None, layout=None, partitioning=(), queries=7, hindered=0.25, ratio=0.125,
-    byte_ratio=0.1, file_share=1e-5, byte_share=0.02, partition_file_share=0.3, partition_byte_share=0.2,
-    row_group_share=None, selectivity=None, fresh=None, excess_share=0.9, columns=(), asked=(), worst_files=(),
-    worst_partitions=(), commits=(), alerts=(), notes=(), summary=Summary(0, 0, 0, 0, 0, 0), seed=0, seconds=1.5,
-)  # fmt: skip
-ALERT = Alert("ratio", 0.5, 0.3, "too much")
-RECORD = AuditRecord("events", "/lake/events", "delta", 12, NOON, 7, 0.1, 0.1, 0.1, 0.2, 0.5, None, 0.05, 0.3)
-RUN = RunRecord(
-    "events", "/lake/events", "delta", 13, NOON, "r", "zorder(ts, id)", 9, 1200, 5, 3, 5, 7, 0.31, 0.021, 0.024, 1.5
-)
 
 VALUE = r'(?:[^"\\\n]|\\["\\n])*'
 SAMPLE = re.compile(rf'(?P<name>[a-zA-Z_:][\w:]*)\{{(?P<labels>(?:[a-z]+="{VALUE}",?)*)\}} (?P<value>\S+)', re.ASCII)
@@ -163,35 +147,6 @@ def test_a_sparkline_goes_from_zero_to_the_greatest():
     assert sparkline([0.5], top=0.25) == "█"
     assert sparkline([]) == ""
     assert sparkline([None, math.nan]) == "··"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.heard.append((self.path, dict(self.headers), body))
-        for name, value in self.server.headers.items():
-            self.send_response(self.server.code) if name == "" else self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(b"x" * self.server.length)
-
-    do_GET = do_POST  # noqa: N815
-
-    def log_message(self, *_):
-        """Print nothing."""
-
-
-@contextmanager
-def listening(code=200, headers=None, length=0):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.heard, server.code, server.headers, server.length = [], code, {"": "", **(headers or {})}, length
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield server, f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture(autouse=True)

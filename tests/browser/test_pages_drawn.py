@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_advise_report import advice
 
 from support import picture_values as made
+from support.advice_values import advice
 from zonal.picture.picture import picture_of
 from zonal.report.machine.json_form import to_json
 from zonal.report.notebook.results import html_of

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from engines import both_engines
 
+from interop.engines import both_engines
 from zonal.errors import JavaError
 from zonal.spark.java import find_java
 

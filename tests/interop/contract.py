@@ -1,8 +1,8 @@
 """What zonal must tell of a table that an official engine wrote; `case` is a table, and what the engine saw in it."""
 
 import numpy as np
-from engines import columns_of_other_types, kept_files, row_groups_lost, values_beyond_bounds
 
+from interop.engines import columns_of_other_types, kept_files, row_groups_lost, values_beyond_bounds
 from zonal.snapshot import UNKNOWN
 
 

@@ -2,8 +2,8 @@
 
 import pyarrow.parquet as pq
 import pytest
-from clustering import clustered
 
+from interop.clustering import clustered
 from support.hard_values import conditions, hard_rows
 from zonal.tables.iceberg.table import IcebergTable
 from zonal.tables.registry import table_of

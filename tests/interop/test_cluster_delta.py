@@ -7,10 +7,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
-from clustering import clustered, meanwhile, rows_of, scan_metrics
 from deltalake import DeltaTable as DeltaRs
 from deltalake import QueryBuilder
 
+from interop.clustering import clustered, meanwhile, rows_of, scan_metrics
 from zonal.errors import TableError
 from zonal.layouts.layout import Layout
 from zonal.rewriting import in_place as rewriting

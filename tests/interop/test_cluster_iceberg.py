@@ -10,12 +10,12 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from clustering import clustered, meanwhile, rows_of, scan_metrics
-from engines import run_iceberg
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import FixedType, LongType, NestedField, StringType, TimestamptzType, TimeType, UUIDType
 
+from interop.clustering import clustered, meanwhile, rows_of, scan_metrics
+from interop.engines import run_iceberg
 from zonal.rewriting import in_place as rewriting
 from zonal.rewriting.outcome import Clustering
 from zonal.tables.iceberg.table import IcebergTable

@@ -1,8 +1,9 @@
 """Tables that delta-spark wrote are read by zonal as delta-spark reads them."""
 
 import pytest
-from contract import EngineContract
-from engines import (
+
+from interop.contract import EngineContract
+from interop.engines import (
     NEWEST,
     TYPE_COLUMNS,
     TYPE_CONDITIONS,
@@ -11,7 +12,6 @@ from engines import (
     make,
     seen_in,
 )
-
 from zonal.tables.delta.table import DeltaTable
 
 pytestmark = pytest.mark.interop

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from contract import EngineContract
-from engines import (
+
+from interop.contract import EngineContract
+from interop.engines import (
     NEWEST,
     TYPE_COLUMNS,
     TYPE_CONDITIONS,
@@ -12,7 +13,6 @@ from engines import (
     make,
     seen_in,
 )
-
 from zonal.snapshot import UNKNOWN
 from zonal.tables.iceberg.table import IcebergTable
 

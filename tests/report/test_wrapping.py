@@ -10,10 +10,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from test_advise_report import advice
-from test_audit_outputs import RECORD, RUN
-from test_notebook import audit, clustering, health
 
+from support.advice_values import advice
+from support.audit_values import RECORD, RUN
+from support.result_values import audit, clustering, health
 from zonal.report.terminal.advise import print_advice
 from zonal.report.terminal.audit import print_audit
 from zonal.report.terminal.cluster import print_clustering

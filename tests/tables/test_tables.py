@@ -15,9 +15,9 @@ from deltalake import write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
-from test_index import TEXT
 
 import zonal
+from support.predicates import TEXT
 from zonal.errors import ColumnError, PredicateError, TableError
 from zonal.tables.registry import open_table
 from zonal.verbs.explain import explain, prune

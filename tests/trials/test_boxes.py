@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_index import PREDICATES, SCHEMA, VALUES, sql
 
 from support.arrow_values import KINDS, arrays, order_key
+from support.predicates import PREDICATES, SCHEMA, VALUES, sql
 from zonal.errors import ColumnError
 from zonal.predicates import conjunctions
 from zonal.predicates.bind import bind

@@ -1,0 +1,1 @@
+"""Other engines judge what zonal wrote, and zonal what they wrote."""
