@@ -19,6 +19,10 @@ from support.local_runner import run_here
 from zonal.rewriting.dry_run import plan_clustering
 from zonal.verbs.cluster import cluster
 
+IN_PLACE = ["delta", "iceberg v1", "iceberg v2", "iceberg v3"]
+NEWEST = ["delta", "iceberg v2"]
+FORMATS = ["parquet", "delta", "iceberg"]
+
 
 def telemetry(rows, seed=0, *, first=0):
     """Rows with two key columns, `x` and `y`, and a number of its own for every row."""
@@ -309,3 +313,29 @@ class Meanwhile:
             self.others[self.runs]()
         self.runs += 1
         return result
+
+
+def rows_in(file, column="id"):
+    return pq.ParquetFile(file.path).read([column]).column(0).to_pylist()
+
+
+def partitions_hold(table, before, key="p"):
+    """Every file has rows of one partition only, and says which."""
+    partition_of = dict(zip(before["id"].to_pylist(), before[key].to_pylist(), strict=True))
+    for file in table.files():
+        assert {partition_of[number] for number in rows_in(file)} == set(file.partition), file.path
+
+
+def never(*_):
+    """Be a runner that must not be called."""
+    raise AssertionError("there was nothing to run")
+
+
+def opened_with(table, options):
+    """Stand for a table whose catalog and storage have other options."""
+
+    class Opened:
+        name = table.name
+
+    Opened.options = options
+    return Opened()
