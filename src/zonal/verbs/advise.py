@@ -1,4 +1,4 @@
-"""`advise`: what to order a table by, learned from the queries that it is asked, before anything is rewritten."""
+"""`advise`: recommend a layout for a table, learned from its queries, before anything is rewritten."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -43,29 +43,29 @@ def advise(
 ) -> Advice:
     """Say which layout would let the queries read least, what that costs, and whether it is worth it.
 
-    Layouts are chosen with one half of the queries and measured with the other. Nothing is written and no Spark
+    Layouts are chosen with training queries and measured with held-out ones. Nothing is written and no Spark
     started; some row groups are read. The same arguments give the same advice.
 
     Arguments:
         table: a path or a name, as for `open_table`, or an open table.
         queries: logs (files or folders), `Logs`, which say themselves how they are to be read, or a workload.
-        names: by which the logs know the table, besides its own.
-        dialect: of the logs' SQL; without, the one that reads most.
+        names: further names of the table in the logs.
+        dialect: of the logs' SQL; by default, the one that parses most statements.
         timezone: of the sessions that ran the queries.
         views: the queries of views, by their names.
         target_file_size: of the new files, in bytes or as in `128MB`.
         half_life_days: days after which a query counts half.
-        cap: the most that one query may weigh of all, or None.
-        scan_price: dollars for a TB that queries read.
-        core_hour_price: dollars for a core-hour of the rewrite.
-        storage_price: dollars for a GB stored for a month.
+        cap: the largest share of the total weight that one query may have, or None.
+        scan_price: dollars per TB that queries read.
+        core_hour_price: dollars per core-hour of the rewrite.
+        storage_price: dollars per GB and month of storage.
         keep_days: days for which replaced files are kept.
-        per_day: scans of the table in a day; without, as many as the log has in its time.
+        per_day: scans of the table per day; by default, the log's own rate.
         hide_literals: show no values that queries compare with.
-        sample_rows: how many rows to look at.
-        seed: of everything random.
-        picture: draw the files with the heaviest queries, for a page or a notebook; without, of tables with up to 500
-            files.
+        sample_rows: how many rows to sample.
+        seed: of all random choices.
+        picture: draw the files with the heaviest queries, for a page or a notebook; by default, of tables with up to
+            500 files.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
         progress: hears the name of each step, and how much of how much is done.

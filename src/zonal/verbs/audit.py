@@ -1,4 +1,4 @@
-"""`audit`: what the queries of a log read of a table today, whether that has become worse, and which commit did it."""
+"""`audit`: measure what a log's queries read of a table, whether that has become worse, and which commit did it."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from zonal.workload.logs import Logs, PathLike
 from zonal.workload.query import Workload
 
 NOT_KEPT = "This audit isn't in the history."
-"""How a note begins that tells so."""
+"""How the note of an audit begins that the history couldn't store."""
 
 _NO_VIEWS: Mapping[str, str] = MappingProxyType({})
 
@@ -62,7 +62,7 @@ def audit(
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Audit:
-    """Replay the queries of logs on a table's statistics, and compare with what they could read.
+    """Replay the queries of logs on a table's statistics, and compare what they read with what they could.
 
     An alert is due where the ratio of files read to files in the matching partitions is above `alert_ratio` and
     clustering could save a tenth of what is read, as far as is known, or where it is worse than the best of the last
@@ -72,19 +72,19 @@ def audit(
         table: a path or a name, as for `open_table`, or an open table.
         queries: logs (files or folders), `Logs`, which say themselves how they are to be read, or a workload.
         names, dialect, timezone, views, half_life_days, cap: how to read the logs, as for `advise`.
-        since: leaves out older entries of the logs.
-        sample: of more different queries than this, a seeded part stands for all.
+        since: leave out older entries of the logs.
+        sample: audit a seeded sample where there are more distinct queries than this.
         at: an older version to audit.
         alert_ratio: the ratio above which an alert is due, or None.
         alert_worse: how much worse than the best of the last audits is an alert (0.5: half as much again), or None.
-        alert_window: how many audits are the last ones.
+        alert_window: how many of the last audits to compare with.
         database: where audits are kept: a URL, an open `History`, or None for nowhere.
-        look: also read some rows and footers, for what rows match, what row groups skip, and a fresh layout.
-        sample_rows: how many rows to look at.
+        look: also sample rows and footers, for selectivity, row-group skipping, and the prediction of a fresh layout.
+        sample_rows: how many rows to sample.
         hide_literals: show no values that queries compare with.
-        seed: of everything random.
-        picture: draw the files, and those from before the worst commit, for a page or a notebook; without, of tables
-            with up to 500 files.
+        seed: of all random choices.
+        picture: draw the files, and those from before the worst commit, for a page or a notebook; by default, of
+            tables with up to 500 files.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
         progress: hears the name of each step, and how much of how much is done.
@@ -116,12 +116,12 @@ def audit_versions(
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Audit, ...]:
-    """Ask today's queries of the table's last versions, oldest first, from metadata alone.
+    """Audit the table's last versions with today's queries, oldest first, from metadata alone.
 
     Arguments:
         table: a path or a name of a Delta or Iceberg table, as for `open_table`, or an open one.
         queries: logs (files or folders), `Logs`, which say themselves how they are to be read, or a workload.
-        versions: how many versions to ask.
+        versions: how many versions to audit.
         how: sample, limits and what is hidden.
         timezone: of the sessions that ran the queries, where `queries` don't say.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
@@ -171,7 +171,7 @@ class Auditor:
         )
 
     def now(self, database: Database = None) -> Audit:
-        """Audit the newest version, hold it against the last audits, and add it to them.
+        """Audit the newest version, compare it with the last audits, and add it to them.
 
         A table that was opened at a version or branch is audited there, and not compared or kept.
         """
@@ -181,13 +181,13 @@ class Auditor:
         with opened(None if is_pinned else database) as history:
             past = [] if history is None else history.audits(self.snapshot.location, limit=self.how.limits.window)
             ratios = [record.ratio for record in past if record.ratio is not None]
-            found = self._audit(self.table, self.snapshot, ratios, look=self.how.look)
-            return found if history is None else _remembered(found, history)
+            result = self._audit(self.table, self.snapshot, ratios, look=self.how.look)
+            return result if history is None else _remembered(result, history)
 
     def at(self, version: int) -> Audit:
         """Audit an older version; no audit is compared or kept.
 
-        One with another schema is asked by today's names, from metadata alone.
+        One with another schema is read under today's column names, from metadata alone.
         """
         pinned = self._versioned().at(version)
         snapshot = pinned.snapshot()
@@ -203,14 +203,14 @@ class Auditor:
         if count < 1:
             raise ZonalError(f"{option('versions', count)} is not a positive number.")
         chosen = self._versioned().versions()[-count:]
-        found = []
+        audits = []
         for number, commit in enumerate(chosen):
             self.tell("asking versions", number, len(chosen))
             snapshot = self._versioned().at(commit.id).snapshot()
             if len(snapshot.files):
-                asked = named_as(snapshot, self.snapshot)
-                found.append(self._audit(self.table, asked, [], look=False, blame=False))
-        return tuple(found)
+                renamed = named_as(snapshot, self.snapshot)
+                audits.append(self._audit(self.table, renamed, [], look=False, blame=False))
+        return tuple(audits)
 
     def _versioned(self) -> Versioned:
         if not is_versioned(self.table):
@@ -225,17 +225,19 @@ class Auditor:
         seen = case.look() if look else Seen()
         commits = self._commits(snapshot, case) if blame else Commits()
         drift = self._drift(case, seen, past)
-        told = Circumstances(
+        circumstances = Circumstances(
             datetime.now(zones.utc), self.workload.summary, self.how.seed, self.how.hide_literals, tuple(case.notes)
         )
         before = self._before(snapshot, commits)
         earlier = _earlier(before, case) if before is not None and commits.culprits else None
-        found = findings(snapshot, case.asked, case.replayed, seen, told, commits=commits, earlier=earlier, drift=drift)
-        drawn = self._picture(before, snapshot, case) if self._is_drawn(snapshot, blame=blame) else None
-        return replace(found, seconds=time.monotonic() - began, picture=drawn)
+        result = findings(
+            snapshot, case.asked, case.replayed, seen, circumstances, commits=commits, earlier=earlier, drift=drift
+        )
+        picture = self._picture(before, snapshot, case) if self._is_drawn(snapshot, blame=blame) else None
+        return replace(result, seconds=time.monotonic() - began, picture=picture)
 
     def _is_drawn(self, snapshot: Snapshot, *, blame: bool) -> bool:
-        """Tell whether to draw; versions one after the other are compared by numbers, unless pictures are asked for."""
+        """Tell whether to draw; a series of versions gets pictures only on request."""
         return bool(self.how.picture) or (blame and is_wanted(self.how.picture, snapshot))
 
     def _drift(self, case: AuditedVersion, seen: Seen, past: Sequence[float]) -> Drift:
@@ -245,7 +247,7 @@ class Auditor:
     def _commits(self, snapshot: Snapshot, case: AuditedVersion) -> Commits:
         if not snapshot.commits:
             return Commits()
-        filtered = filter_weights(case.asked)[0]  # a partition's own column has one value in a file, however wide
+        filtered = filter_weights(case.asked)[0]  # a partition column has one value per file, however wide
         weights = {name: weight for name, weight in filtered.items() if name not in snapshot.partitioning}
         return commits_of(snapshot, case.replayed, weights, self._version)
 
@@ -270,22 +272,22 @@ class Auditor:
         worst = next(iter([*commits.culprits, *replacing]), None)
         commit = None if worst is None or worst.since is None else snapshot.commits.get(worst.since)
         while commit is not None and commit.parent is not None:
-            found = self._version(commit.parent)
-            if found is None or len(found.files):
-                return None if found is None else named_as(found, snapshot)
+            older = self._version(commit.parent)
+            if older is None or len(older.files):
+                return None if older is None else named_as(older, snapshot)
             commit = snapshot.commits.get(commit.parent)
         return None
 
 
 def _earlier(before: Snapshot, case: AuditedVersion) -> Earlier:
-    """Ask the queries of an older version."""
+    """Measure what the queries read of an older version."""
     return Earlier(before.version, current(before, case.asked.bounds, case.asked.weights).shares)
 
 
-def _remembered(found: Audit, history: History) -> Audit:
+def _remembered(result: Audit, history: History) -> Audit:
     """Add an audit to the history; where that fails, it stays an audit, and a note says so."""
     try:
-        history.add_audit(audit_record(found))
+        history.add_audit(audit_record(result))
     except HistoryError as error:
-        return replace(found, notes=(*found.notes, f"{NOT_KEPT} {error}"))
-    return found
+        return replace(result, notes=(*result.notes, f"{NOT_KEPT} {error}"))
+    return result

@@ -59,7 +59,7 @@ class Step:
     """Rows and bytes of the files that the commit replaces."""
     bytes: int = 0
     notice: str = ""
-    """What somebody who waits should know: what a run costs, or that Spark takes long, and for what it waits."""
+    """What the user should know meanwhile: what a run costs, or that Spark takes long, and what it waits for."""
 
 
 @overload
@@ -152,15 +152,15 @@ def cluster(
         where: rewrite only files that might hold a matching row.
         full: rewrite files that are in the layout already, too.
         into: write a copy to `delta:…`, `parquet:…` or `iceberg:…`, and leave the table as it is.
-        max_bytes: rewrite at most so much in this run.
-        commit_every: commit after about so much.
-        queries: paths of logs, `Logs`, or a workload: to learn from, and to tell what was predicted and came out.
+        max_bytes: rewrite at most this much in one run.
+        commit_every: commit after about this much.
+        queries: paths of logs, `Logs`, or a workload: to learn from, and to compare predicted and actual reads.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
-        spark: the session to run in; without, the one that runs, or a new one …
-        master, remote, conf: … on a Spark master, or on a Spark Connect server, with these settings.
+        spark: the session to run in; by default, the one that runs, or a new one.
+        master, remote, conf: the Spark master or Spark Connect server of a new session, and its settings.
         runner: runs the work elsewhere than on Spark.
-        picture: draw the files before and after, for a page or a notebook; without, of tables with up to 500 files.
+        picture: draw the files before and after, for a page or a notebook; by default, of tables with up to 500 files.
         hide_literals: let the picture show no values that queries compare with.
         keep_properties: leave a Delta table's properties alone that keep readers from using a key's statistics;
             without, the commit changes them.
@@ -273,10 +273,10 @@ def _refuse_properties(*, keep: bool) -> None:
 
 
 def _refuse_parts(**given: object) -> None:
-    """Refuse what picks files of a rewrite in place."""
-    asked = [option(name) for name, value in given.items() if value is not None]
-    if asked:
-        raise ZonalError(f"{option('into')} copies the whole table at once: leave out {', '.join(asked)}.")
+    """Refuse options that select files: a copy is of the whole table."""
+    options = [option(name) for name, value in given.items() if value is not None]
+    if options:
+        raise ZonalError(f"{option('into')} copies the whole table at once: leave out {', '.join(options)}.")
 
 
 def _rewrite(
@@ -298,18 +298,18 @@ def _rewrite(
 
 
 def _tell_commits(error: ZonalError | KeyboardInterrupt, commits: Sequence[Done]) -> None:
-    """Say in an error what was committed before it, and stays: here is the only place that knows."""
+    """Add to an error what was committed before it, and stays: only the caller of all commits knows."""
     versions = [version for done in commits for version in done.versions]
     if versions:
         many = f"{len(versions)} commits" if len(versions) > 1 else "1 commit"
-        told = f"Before this, {many} of the run succeeded (up to {versions[-1]}); the next run goes on from there."
+        outcome = f"Before this, {many} of the run succeeded (up to {versions[-1]}); the next run goes on from there."
     elif isinstance(error, CommitUnknownError) or (isinstance(error, KeyboardInterrupt) and error.args):
         return
     else:
-        told = "Nothing was committed."
-    said = str(error)
-    stop = "" if not said or said.endswith((".", "?", "!")) else "."
-    error.args = (f"{said}{stop} {told}".lstrip(), *error.args[1:])
+        outcome = "Nothing was committed."
+    message = str(error)
+    stop = "" if not message or message.endswith((".", "?", "!")) else "."
+    error.args = (f"{message}{stop} {outcome}".lstrip(), *error.args[1:])
 
 
 def _copied(

@@ -1,4 +1,4 @@
-"""`clustered`: the step for a user's own Spark job, found without Spark, and refused only when it is called."""
+"""`clustered`: a clustering step for a user's own Spark job; importing it needs no pyspark, calling it does."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ def clustered(layout: str | Layout, *, files: int) -> "Callable[[DataFrame], Dat
     """Return a step for `DataFrame.transform` that puts rows in clustered order, cut into about `files` partitions.
 
     The step reads the key columns once to sample them, then gives a DataFrame with the same columns and rows; write it
-    as ever. A key with more rows than a file is spread over several ones, except rows that are equal in all columns.
+    as usual. A key with more rows than a file is spread over several ones, except rows that are equal in all columns.
 
     Arguments:
         layout: a whole layout, such as `zorder(ts, payload_id)`.

@@ -28,14 +28,14 @@ from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.columns import find, leaf_type
 
 FOOTERS = 1000
-"""Footers that are read without being asked for: beyond this many files, `explain` stops at the files."""
+"""Footers that are read by default: beyond this many files, `explain` stops at the level of files."""
 
 _THREADS = 16
 
 
 @dataclass(frozen=True)
 class Level:
-    """What is left at one level: units and bytes."""
+    """What skipping leaves at one level: units and bytes."""
 
     name: str
     kept: int
@@ -77,7 +77,7 @@ class Explanation(Shown):
 
     @property
     def share_of_bytes(self) -> float:
-        """Return the share of the table's bytes that the query reads, at the finest level that was looked at."""
+        """Return the share of the table's bytes that the query reads, at the finest level that was read."""
         return self.levels[-1].kept_bytes / max(self.levels[0].total_bytes, 1)
 
 
@@ -101,15 +101,15 @@ def explain(
 
     Arguments:
         table: a path or a name, as for `open_table`, or an open table.
-        where: a condition, as behind WHERE …
-        sql: … or a whole statement; one of both is to be given.
+        where: a condition, as after WHERE; give either this or `sql`.
+        sql: a whole statement.
         read_as: the table's name or alias in a statement that reads several; by default its own.
         dialect: of the SQL, such as `spark` or `trino`.
         now: what `current_timestamp` means, with a time zone; the time of the call.
         timezone: of the session: what times without a zone mean.
-        footers: look into the kept files for row groups and pages; without, up to a thousand files.
-        bloom: also ask their Bloom filters.
-        picture: draw files and query, for a page or a notebook; without, of tables with up to 500 files.
+        footers: read the footers of the kept files for row groups and pages; by default, of up to a thousand files.
+        bloom: also look values up in their Bloom filters.
+        picture: draw files and query, for a page or a notebook; by default, of tables with up to 500 files.
         progress: hears how many footers of how many are read.
 
     Example:
@@ -129,9 +129,9 @@ def explain(
         predicate = parse_where(str(where), dialect=dialect, now=now, timezone=timezone)
         snapshot = read_snapshot(source, progress)
     bound = bind(predicate, snapshot.schema, dialect=dialect, timezone=timezone)
-    found = _Explained(source, snapshot, bound, where or str(sql)).result(footers, bloom, progress)
+    explanation = _Explained(source, snapshot, bound, where or str(sql)).result(footers, bloom, progress)
     wanted = is_wanted(picture, snapshot)
-    return replace(found, picture=_drawn(snapshot, bound, found.predicate)) if wanted else found
+    return replace(explanation, picture=_drawn(snapshot, bound, explanation.predicate)) if wanted else explanation
 
 
 def _drawn(snapshot: Snapshot, bound: Bound, text: str) -> Picture | None:
@@ -145,7 +145,7 @@ def prune(table: Table | str, *, where: str, dialect: str | None = None, timezon
 
     Arguments:
         table: a path or a name, as for `open_table`, or an open table.
-        where: a condition, as behind WHERE.
+        where: a condition, as after WHERE.
         dialect: of the SQL, such as `spark` or `trino`.
         timezone: of the session: what times without a zone mean.
 
@@ -159,8 +159,8 @@ def prune(table: Table | str, *, where: str, dialect: str | None = None, timezon
         parse_where(where, dialect=dialect, timezone=timezone), snapshot.schema, dialect=dialect, timezone=timezone
     )
     kept = FileIndex(snapshot).prune(bound).kept
-    found: list[str] = snapshot.files.paths.filter(pa.array(kept)).to_pylist()
-    return found
+    paths: list[str] = snapshot.files.paths.filter(pa.array(kept)).to_pylist()
+    return paths
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ class _Explained:
             levels=tuple(self._levels(kept, inside)),
             skipped_by={name: int(mask.sum()) for name, mask in skipped.items()},
             unknown=tuple(dict.fromkeys(leaf.reason for leaf in leaves_of(self.bound) if isinstance(leaf, Anything))),
-            files=tuple(self._file(int(row), found) for row, found in zip(kept, inside, strict=True)),
+            files=tuple(self._file(int(row), file) for row, file in zip(kept, inside, strict=True)),
             notes=tuple(dict.fromkeys(self.notes)),
         )
 
@@ -211,19 +211,17 @@ class _Explained:
             some, every = (len(np.unique(part)) for part in (files.partition[in_partitions], files.partition))
             levels.append(Level("partitions", some, every, int(files.sizes[in_partitions].sum()), total))
         levels.append(Level("files", len(kept), len(files), int(files.sizes[kept].sum()), total))
-        known = [found for found in inside if found is not None]
+        known = [file for file in inside if file is not None]
         if not known:
             return levels
-        groups = sum(int(found.groups.sum()) for found in known)
-        group_bytes = sum(int(found.group_bytes[found.groups].sum()) for found in known)
-        unread = int(sum(files.sizes[row] for row, found in zip(kept, inside, strict=True) if found is None))
-        whole = sum(int(found.group_bytes.sum()) for found in known) + unread
-        levels.append(
-            Level("row groups", groups, sum(len(found.groups) for found in known), group_bytes + unread, whole)
-        )
-        if any(found.has_pages for found in known):
-            read, every = (sum(found.pages[side] for found in known) for side in (0, 1))
-            page_bytes = sum(found.page_bytes for found in known)
+        groups = sum(int(file.groups.sum()) for file in known)
+        group_bytes = sum(int(file.group_bytes[file.groups].sum()) for file in known)
+        unread = int(sum(files.sizes[row] for row, file in zip(kept, inside, strict=True) if file is None))
+        whole = sum(int(file.group_bytes.sum()) for file in known) + unread
+        levels.append(Level("row groups", groups, sum(len(file.groups) for file in known), group_bytes + unread, whole))
+        if any(file.has_pages for file in known):
+            read, every = (sum(file.pages[side] for file in known) for side in (0, 1))
+            page_bytes = sum(file.page_bytes for file in known)
             levels.append(Level("pages", read, every, page_bytes + unread, group_bytes + unread))
         return levels
 
@@ -240,13 +238,13 @@ class _Explained:
         )
 
     def _look_inside(self, kept: Int64Array, bloom: bool, progress: Progress | None) -> list[_Inside | None]:
-        found: list[_Inside | None] = []
+        results: list[_Inside | None] = []
         with ThreadPoolExecutor(_THREADS) as pool:
             for done, one in enumerate(pool.map(lambda row: self._one(int(row), bloom), kept), 1):
-                found.append(one)
+                results.append(one)
                 if progress is not None:
                     progress(done, len(kept))
-        return found
+        return results
 
     def _one(self, row: int, bloom: bool) -> _Inside | None:
         """Read one file's footer; a file that can't be read is kept whole, and named."""
@@ -278,9 +276,9 @@ class _Explained:
         has_pages = False
         for group in np.flatnonzero(groups):
             pages = {
-                name: found
+                name: column_pages
                 for name in self.columns
-                if (found := page_bounds(file, footer, int(group), physical[name], self._kind(name))) is not None
+                if (column_pages := page_bounds(file, footer, int(group), physical[name], self._kind(name))) is not None
             }
             share, here = _pages_kept(pages, int(rows[group]), self.bound)
             has_pages |= bool(pages)
@@ -289,7 +287,7 @@ class _Explained:
         return _Inside(groups, bytes_, (kept, total), page_bytes, has_pages)
 
     def _bloom(self, file: pa.NativeFile, footer: Footer, group: int) -> bool:
-        """Tell whether the filters of a row group leave a value of each equality in the predicate."""
+        """Tell whether a row group's Bloom filters might hold a value of each equality in the predicate."""
         for part in self.bound.parts if isinstance(self.bound, All) else (self.bound,):
             if isinstance(part, Ranges) and part.column in self.snapshot.physical:
                 values = points_of(part, self.snapshot.schema)
@@ -300,23 +298,23 @@ class _Explained:
 
 
 def _pages_kept(pages: Mapping[str, Pages], rows: int, bound: Bound) -> tuple[float, tuple[int, int]]:
-    """Return the share of a row group's rows in pages that might match, and those columns' pages kept and in all.
+    """Return the share of a row group's rows in pages that might match, and the columns' pages: kept, and in all.
 
-    Columns have pages of their own: the row group is cut wherever a page of any of them begins.
+    Each column has its own pages: the row group is cut wherever a page of any of them begins.
     """
     if not pages or rows <= 0:
         return 1.0, (0, 0)
-    starts = np.unique(np.concatenate([found.first_rows for found in pages.values()]))
+    starts = np.unique(np.concatenate([column.first_rows for column in pages.values()]))
     sizes = np.diff(np.append(starts, rows))
-    at = {name: np.searchsorted(found.first_rows, starts, side="right") - 1 for name, found in pages.items()}
-    bounds = {name: _taken(found.bounds, at[name], sizes) for name, found in pages.items()}
+    at = {name: np.searchsorted(column.first_rows, starts, side="right") - 1 for name, column in pages.items()}
+    bounds = {name: _taken(column.bounds, at[name], sizes) for name, column in pages.items()}
     might = Index(sizes, bounds).might_match(bound)
     kept = sum(len(np.unique(place[might])) for place in at.values())
-    return float(sizes[might].sum()) / rows, (kept, sum(len(found.first_rows) for found in pages.values()))
+    return float(sizes[might].sum()) / rows, (kept, sum(len(column.first_rows) for column in pages.values()))
 
 
 def _taken(bounds: Bounds, pages: Int64Array, sizes: Int64Array) -> Bounds:
-    """Give each cut the statistics of its page; a count of nulls is a whole page's, so only all or none carry over."""
+    """Give each cut the bounds of its page; null counts are per page, so that only all or none carry over."""
     rows = pa.array(pages)
     page_rows = np.bincount(pages, sizes, minlength=len(bounds.nulls)).astype(np.int64)
     nulls = np.where(bounds.nulls == 0, 0, np.where(bounds.nulls == page_rows, page_rows, UNKNOWN))[pages]

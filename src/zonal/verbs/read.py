@@ -29,12 +29,12 @@ def read(
 ) -> "DataFrame":
     """Return the rows of the files that might hold a row for which `where` is true; deleted rows are left out.
 
-    Files are skipped, not rows: filter the result as ever. No jar of the table's format is needed.
+    Files are skipped, not rows: filter the result as usual. No jar of the table's format is needed.
 
     Arguments:
         spark: the session to read in.
         table: a path or a name, as for `open_table`, or an open table.
-        where: a condition, as behind WHERE; without, all files are read.
+        where: a condition, as after WHERE; by default, all files are read.
         dialect: of the SQL, such as `spark` or `trino`.
         timezone: of the session: what times without a zone mean.
         catalog: of an Iceberg table, as PyIceberg is configured for it.

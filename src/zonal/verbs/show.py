@@ -27,16 +27,16 @@ class ColumnHealth:
     depth: Depth
     files: int
     bucketed: bool = False
-    """Whether partitions by buckets of its values tell which files hold one."""
+    """Whether bucket partitions of the column tell which files hold a value."""
 
     @property
     def holds_nulls_alone(self) -> bool:
-        """Whether no file has a value of it."""
+        """Whether every file holds only nulls of the column."""
         return not self.depth.histogram
 
     @property
     def verdict(self) -> str:
-        """Say it in one sentence."""
+        """Say in one sentence what a look-up of the column reads."""
         name, read = self.depth.column, self.depth.lookup_files
         of = f"of {self.files:,} {'file' if self.files == 1 else 'files'}"
         if self.holds_nulls_alone:
@@ -44,12 +44,12 @@ class ColumnHealth:
         every = "the only file" if self.files == 1 else f"all {self.files:,} files"
         if not self.depth.files_with_bounds and not self.bucketed and round(read) == self.files:
             return f"no file has bounds of {name}: every filter on it reads {every}"
-        found = f"a look-up of {name} reads {max(1, round(read)):,} {of}"
+        text = f"a look-up of {name} reads {max(1, round(read)):,} {of}"
         if self.bucketed:
-            found += " by its buckets"
-            return found if self.depth.files_with_bounds else f"{found}; it has no bounds, so a range reads {every}"
+            text += " by its buckets"
+            return text if self.depth.files_with_bounds else f"{text}; it has no bounds, so a range reads {every}"
         without = sum(self.depth.histogram.values()) - self.depth.files_with_bounds
-        return f"{found}, {without:,} of them without bounds of it" if without else found
+        return f"{text}, {without:,} of them without bounds of it" if without else text
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class TableHealth(Shown):
     blockers: tuple[str, ...]
     problems: tuple[str, ...]
     picture: Picture | None = field(default=None, repr=False, compare=False)
-    """The files as rectangles over these columns, where it was asked for."""
+    """The files as rectangles over these columns, if one was requested."""
 
 
 def show(
@@ -91,8 +91,9 @@ def show(
 
     Arguments:
         table: a path or a name, as for `open_table`, or an open table.
-        columns: the ones to look at; without, those of the recorded layout, then others with bounds, a dozen in all.
-        picture: draw the files over these columns, for a page or a notebook; without, of tables with up to 500 files.
+        columns: the ones to measure; by default, those of the recorded layout, then others with bounds, a dozen in all.
+        picture: draw the files over these columns, for a page or a notebook; by default, of tables with up to 500
+            files.
         progress: hears how many footers of how many are read.
 
     Example:
@@ -128,7 +129,7 @@ def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None, *, pictu
         partitioning=snapshot.partitioning,
         partitions=len(np.unique(files.partition)),
         layout=str(snapshot.layout) if snapshot.layout else None,
-        files_in_layout=sum(found == layout_id for found in files.layout_ids.to_pylist()) if layout_id else 0,
+        files_in_layout=sum(each == layout_id for each in files.layout_ids.to_pylist()) if layout_id else 0,
         delete_files=int(files.delete_files.sum()),
         deleted_rows=_total(files.deleted),
         columns=tuple(_column(snapshot, name) for name in names),
