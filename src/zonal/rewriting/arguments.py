@@ -1,4 +1,4 @@
-"""Arguments of `cluster` that have a wrong type, refused before any work is done for them."""
+"""Refuse arguments of `cluster` with a wrong type before any work is done."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ def _is_text(value: object) -> bool:
 
 
 def _are_names(value: object) -> bool:
-    return isinstance(value, Sequence) and all(map(_is_text, value))  # the characters of a text are texts
+    return isinstance(value, Sequence) and all(map(_is_text, value))  # a text is a sequence of texts, too
 
 
 def _is_size(value: object) -> bool:
@@ -51,7 +51,7 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 
 def check_arguments(given: Mapping[str, object]) -> None:
-    """Refuse values of types that mean nothing here, by the argument's name."""
+    """Raise an error that names the argument whose value has a wrong type."""
     for name, value in given.items():
         if name in _KINDS and (value is not None or _KINDS[name] is _SWITCH):
             fits, what = _KINDS[name]

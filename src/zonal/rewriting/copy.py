@@ -1,4 +1,4 @@
-"""`cluster --into`: a second copy of a table in another layout, in any format; the table itself stays as it is."""
+"""`cluster --into`: copy a table into another layout and any format; the table itself stays as it is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from zonal.tables.protocol import Destination, Readable
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """A copy of all rows of a snapshot: how they are read and written."""
+    """How all rows of a snapshot are read and written for a copy."""
 
     snapshot: Snapshot
     scan: Scan
@@ -52,9 +52,9 @@ def plan_copy(
 
 
 def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Report, *, verify: bool = False) -> Done:
-    """Write the copy and publish it at once; whatever fails, nothing of it is left."""
+    """Write the copy and publish it in one step; a failure leaves nothing of it behind."""
     files = copy.snapshot.files
-    asked = CommitRequest()
+    request = CommitRequest()
     try:
         written: list[Written] = []
         predicted = Done()
@@ -65,11 +65,11 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
             predicted = expected.without()
         report("committing")
         sweep(copy.writing, {file.path for file in written})
-        asked = CommitRequest(partial(destination.refers_to, written), partial(check_files, copy.writing, written))
-        asked.look()
-        version = destination.publish(written, sending=asked.send)
+        request = CommitRequest(partial(destination.refers_to, written), partial(check_files, copy.writing, written))
+        request.look()
+        version = destination.publish(written, sending=request.send)
     except BaseException as error:
-        settle(copy.writing, asked, error)
+        settle(copy.writing, request, error)
         raise
     return predicted + Done(
         versions=() if version is None else (version,),
@@ -82,7 +82,7 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
 
 
 def _partition_values(snapshot: Snapshot, keys: tuple[str, ...]) -> list[Mapping[str, pa.Scalar]]:
-    """Return the values of each partition, by what its first file says."""
+    """Return the values of each partition, as its first file has them."""
     files = snapshot.files
     _, first = np.unique(files.partition, return_index=True)
     return [{name: _value(snapshot, name, int(file)) for name in keys} for file in first]

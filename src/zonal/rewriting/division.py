@@ -1,4 +1,4 @@
-"""One plan for all commits of a run, and what look-ups read of the files of several commits, against those of one."""
+"""Plan all commits of a run together, and predict what look-ups read after several commits instead of one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +18,9 @@ from zonal.values.selection import take_rows
 from zonal.worker.splits import refuse_wrong_sizes
 
 _BITS = 16
-"""Of the codes in which files' ranges are compared."""
+"""Bits per code when the ranges of files are compared."""
 WORTH_TELLING = 1.25
-"""Look-ups that read so many times as much are worth a sentence."""
+"""Factor of additional reads from which a sentence tells of it."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class KeyLookups:
 
     column: str
     at_once: float
-    """If one commit rewrites all files …"""
+    """After one commit that rewrites all files."""
     in_commits: float
-    """… and if as many do as are planned."""
+    """After as many commits as are planned."""
 
     @property
     def factor(self) -> float:
-        """How many times as much is read after several commits."""
+        """Reads after several commits as a multiple of those after one."""
         return self.in_commits / self.at_once if self.at_once else 1.0
 
 
@@ -44,11 +44,11 @@ class Division:
     """What is known of a run before its first commit."""
 
     survey: Survey
-    """Of all files; its partitions are those of each commit."""
+    """Of all files, with partitions numbered per commit."""
     ranks: tuple[Ranks, ...]
-    """By which each commit orders its rows."""
+    """One per commit, by which it orders its rows."""
     files: int
-    """New files, as far as the sample tells."""
+    """Number of new files, estimated from the sample."""
     lookups: tuple[KeyLookups, ...]
     """Empty for a run of one commit."""
 
@@ -62,10 +62,10 @@ def divide(
     *,
     by: str | None = None,
 ) -> Division:
-    """Plan the commits that rewrite these groups of files, ranges of the column `by`; no data is read but a sample.
+    """Plan the commits that rewrite these groups of files, ranges of the column `by`; only a sample is read.
 
-    All commits share one sample and, mostly, its ranks: with ranks of its own, each would cut its range of the column
-    anew, and leave the other columns to the number of commits.
+    All commits share one sample and, mostly, its ranks: with ranks of its own, each would spend its cuts on its range
+    of `by` once more, and the other columns would be cut only as often as there are commits.
     """
     scan = table.scan(snapshot, np.sort(np.concatenate(groups)))
     refuse_wrong_sizes(scan)
@@ -74,55 +74,57 @@ def divide(
     sources = tuple(
         replace(source, partition=commit_of[source.number] * partitions + source.partition) for source in scan.sources
     )
-    found = survey(replace(scan, sources=sources), writing, physical(layout, scan))
-    commit = found.sample.partition // partitions
-    shared = (found.ranks,) * len(groups)
+    surveyed = survey(replace(scan, sources=sources), writing, physical(layout, scan))
+    commit = surveyed.sample.partition // partitions
+    shared = (surveyed.ranks,) * len(groups)
     if len(groups) == 1:
-        return Division(found, shared, found.placement().files, ())
-    once = _files(_at_once(found, partitions), np.zeros_like(commit), shared[:1], partitions)
+        return Division(surveyed, shared, surveyed.placement().files, ())
+    once = _files(_at_once(surveyed, partitions), np.zeros_like(commit), shared[:1], partitions)
     ways = [shared]
     if by is not None and by in layout.curve_columns and len({*snapshot.files.partition[[*commit_of]].tolist()}) == 1:
-        ways.append(_slotted(found, commit, len(groups), physical(layout, scan).columns[layout.columns.index(by)]))
-    made = [_files(found, commit, way, partitions) for way in ways]
-    wanted = _lookups(found, once)
-    told = [tuple(map(KeyLookups, layout.columns, wanted, _lookups(found, files))) for files in made]
-    best = min(range(len(ways)), key=lambda way: max(each.factor for each in told[way]))
-    return Division(found, ways[best], int(made[best].max(initial=-1)) + 1, told[best])
+        ways.append(_slotted(surveyed, commit, len(groups), physical(layout, scan).columns[layout.columns.index(by)]))
+    placed = [_files(surveyed, commit, way, partitions) for way in ways]
+    wanted = _lookups(surveyed, once)
+    lookups = [tuple(map(KeyLookups, layout.columns, wanted, _lookups(surveyed, files))) for files in placed]
+    best = min(range(len(ways)), key=lambda way: max(each.factor for each in lookups[way]))
+    return Division(surveyed, ways[best], int(placed[best].max(initial=-1)) + 1, lookups[best])
 
 
-def _slotted(found: Survey, commit: Int64Array, commits: int, column: str) -> tuple[Ranks, ...]:
-    """Give each commit the ranks of its own range of a column, in a cell of its own.
+def _slotted(surveyed: Survey, commit: Int64Array, commits: int, column: str) -> tuple[Ranks, ...]:
+    """Map each commit's range of a column to its own cells of the curve.
 
-    Borders between commits are then borders between cells of the curve, wherever they lie among the rows.
+    Boundaries of commits are then boundaries of cells, wherever they lie among the rows.
     """
-    slots = min(1 << (commits - 1).bit_length(), 1 << (found.layout.bits_per_column // 2))
+    slots = min(1 << (commits - 1).bit_length(), 1 << (surveyed.layout.bits_per_column // 2))
     ranks = []
     for number in range(commits):
-        mine = Ranks.fit(take_rows(found.sample.data, np.flatnonzero(commit == number)), [column])
-        ranks.append(Ranks({**found.ranks, column: mine[column].within(number * slots // commits, slots)}))
+        mine = Ranks.fit(take_rows(surveyed.sample.data, np.flatnonzero(commit == number)), [column])
+        ranks.append(Ranks({**surveyed.ranks, column: mine[column].within(number * slots // commits, slots)}))
     return tuple(ranks)
 
 
-def _at_once(found: Survey, partitions: int) -> Survey:
-    """Return what the same sample tells of a run of one commit."""
+def _at_once(surveyed: Survey, partitions: int) -> Survey:
+    """Return the survey that the same sample gives for a run of one commit."""
     rows: dict[int, int] = {}
-    for part, count in found.sizes.rows.items():
+    for part, count in surveyed.sizes.rows.items():
         rows[part % partitions] = rows.get(part % partitions, 0) + count
-    sample = Sample(found.sample.data, found.sample.partition % partitions)
-    return replace(found, sample=sample, sizes=replace(found.sizes, rows=rows))
+    sample = Sample(surveyed.sample.data, surveyed.sample.partition % partitions)
+    return replace(surveyed, sample=sample, sizes=replace(surveyed.sizes, rows=rows))
 
 
-def _files(found: Survey, commit: Int64Array, ranks: Sequence[Ranks], partitions: int) -> Int64Array:
-    """Return the new file that each row of the sample would go to, one commit after the other."""
-    file = np.zeros(found.sample.data.num_rows, np.int64)
+def _files(surveyed: Survey, commit: Int64Array, ranks: Sequence[Ranks], partitions: int) -> Int64Array:
+    """Return the new file of each row of the sample; files are numbered commit by commit."""
+    file = np.zeros(surveyed.sample.data.num_rows, np.int64)
     made = 0
     for number, each in enumerate(ranks):
         rows = np.flatnonzero(commit == number)
-        sample = Sample(take_rows(found.sample.data, rows), found.sample.partition[rows])
+        sample = Sample(take_rows(surveyed.sample.data, rows), surveyed.sample.partition[rows])
         sizes = {
-            part: count for part, count in found.sizes.rows.items() if len(ranks) == 1 or part // partitions == number
+            part: count
+            for part, count in surveyed.sizes.rows.items()
+            if len(ranks) == 1 or part // partitions == number
         }
-        mine = replace(found, ranks=each, sample=sample, sizes=replace(found.sizes, rows=sizes))
+        mine = replace(surveyed, ranks=each, sample=sample, sizes=replace(surveyed.sizes, rows=sizes))
         placement = mine.placement()
         for part in sizes:
             at = np.flatnonzero(sample.partition == part)
@@ -132,14 +134,14 @@ def _files(found: Survey, commit: Int64Array, ranks: Sequence[Ranks], partitions
     return file
 
 
-def _lookups(found: Survey, file: Int64Array) -> list[float]:
-    """Return for each key column the share of the files whose range holds the value of a row, on average."""
-    ranks = Ranks.fit(found.sample.data, found.layout.columns)
-    return [_read(ranks.codes(found.sample.data, name, _BITS), file) for name in found.layout.columns]
+def _lookups(surveyed: Survey, file: Int64Array) -> list[float]:
+    """Return for each key column the mean share of files whose range holds a sampled row's value."""
+    ranks = Ranks.fit(surveyed.sample.data, surveyed.layout.columns)
+    return [_read(ranks.codes(surveyed.sample.data, name, _BITS), file) for name in surveyed.layout.columns]
 
 
 def _read(codes: np.ndarray[tuple[int, ...], np.dtype[np.uint32]], file: Int64Array) -> float:
-    """Return the share of the files that have rows whose range holds a row's code, on average over the rows."""
+    """Return the share of non-empty files whose range holds a row's code, as the mean over all rows."""
     order = np.argsort(file, kind="stable")
     starts = np.flatnonzero(np.diff(file[order], prepend=-1))
     if not len(starts):
@@ -150,12 +152,12 @@ def _read(codes: np.ndarray[tuple[int, ...], np.dtype[np.uint32]], file: Int64Ar
 
 
 def cost_text(lookups: Sequence[KeyLookups], commits: int) -> str:
-    """Say what several commits cost those who look rows up; empty where they cost nothing."""
+    """Say what several commits cost look-ups; empty where they cost nothing."""
     worse = [each for each in lookups if each.factor > WORTH_TELLING]
     if not worse:
         return ""
-    told = ", ".join(f"{each.in_commits:.1%} of the files for one {each.column} ({each.at_once:.1%})" for each in worse)
+    read = ", ".join(f"{each.in_commits:.1%} of the files for one {each.column} ({each.at_once:.1%})" for each in worse)
     return (
-        f"After {commits:,} commits look-ups are predicted to read {told}; in brackets, after one commit. A commit "
+        f"After {commits:,} commits look-ups are predicted to read {read}; in brackets, after one commit. A commit "
         "replaces whole files, and the ranges of these overlap. Leave out --commit-every, or raise it, to read less."
     )

@@ -1,4 +1,4 @@
-"""What `cluster` would do: the plan of a rewrite, without a change and without Spark."""
+"""Plan what `cluster` would do, without changing the table and without Spark."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
 
 START_SECONDS = 11.0
-"""What the JVM, the Python workers and the first job take on this machine, whatever the table's size."""
+"""Measured time to start the JVM, the Python workers and the first job, whatever the table's size."""
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,21 @@ class ClusteringPlan(Shown):
     new_files: int
     new_bytes: int
     seconds: float
-    """Estimated from rows that were sorted and written on trial, for this machine's cores with nothing else to do."""
+    """Estimated from rows that were sorted and written on trial, for `cores` with nothing else to do."""
     share_before: float | None = None
-    """Where queries were given: the mean share of the table's bytes that they read now …"""
+    """Mean share of the table's bytes that the given queries read now; None without queries."""
     share_predicted: float | None = None
-    """… and are predicted to read of the whole table in the layout."""
+    """Mean share that they are predicted to read of the whole table in the layout; None without queries."""
     note: str = ""
     """Why nothing would be done, where queries say so, or why there is little to gain."""
     properties: tuple[Property, ...] = ()
     """Table properties that would be set, so that readers use the key columns' statistics."""
     queries: int = 0
-    """Different queries of the log that the shares are of."""
+    """Distinct queries of the log over which the shares are means."""
     cores: int = 1
-    """Of this machine, which the time is of."""
+    """Cores that this process may use."""
     lookups: tuple[KeyLookups, ...] = ()
-    """Of several commits: what a look-up of a key reads afterwards, against a rewrite at once."""
+    """For several commits: what a look-up of each key column reads after them, and after a single one."""
 
 
 def plan_clustering(
@@ -83,8 +83,8 @@ def plan_clustering(
     file_bytes = size_of(target_file_size, "target_file_size")
     learned = learned_for(source, snapshot, by, layout, file_bytes, queries, silent)
     if learned is not None and learned.layout is None:
-        found = "" if snapshot.layout is None else str(snapshot.layout)
-        return ClusteringPlan(snapshot.name, snapshot.format, found, 0, 0, 0, 0, 0, 0, 0, 0.0, note=learned.reason)
+        recorded = "" if snapshot.layout is None else str(snapshot.layout)
+        return ClusteringPlan(snapshot.name, snapshot.format, recorded, 0, 0, 0, 0, 0, 0, 0, 0.0, note=learned.reason)
     by, layout = (by, layout) if learned is None else (None, learned.layout)
     job = Job.of(
         source, snapshot, by, layout, file_bytes, where=where, full=full, max_bytes=max_bytes, compression=codec

@@ -1,4 +1,4 @@
-"""A rewrite in place, from files to commit, and again for the parts that another writer changed meanwhile."""
+"""Rewrite files in place and commit them; retry the partitions that another writer changed meanwhile."""
 
 import math
 import random
@@ -28,7 +28,7 @@ from zonal.worker.splits import Split, plan_splits, refuse_wrong_sizes
 from zonal.worker.write.writer import WRITES_BLOOM_FILTERS
 
 ATTEMPTS = 5
-"""Times that a part of the table is rewritten, if other writers keep changing it."""
+"""Attempts to rewrite partitions that other writers keep changing."""
 _FIRST_PAUSE = 0.5
 
 Report = Callable[..., None]
@@ -48,11 +48,11 @@ class Done:
     added_bytes: int = 0
     rows: int = 0
     conflicts: int = 0
-    """Attempts that another writer's commit made void, wholly or in part."""
+    """Attempts that another writer's commit invalidated, wholly or in part."""
     predicted_files: int = 0
-    """What the sample let expect of the new files, before they were written …"""
+    """Number of new files expected from the sample."""
     predicted_bytes: int = 0
-    """… and of their bytes."""
+    """Size of the new files expected from the sample."""
     properties: tuple[Property, ...] = ()
     """Table properties that were set."""
 
@@ -62,7 +62,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Rewriter:
-    """Rewrites files of one table in one layout; every attempt has a folder of its own, named after the run."""
+    """Rewrites files of one table in one layout; each attempt writes to its own folder, named after the run."""
 
     table: Rewritable
     layout: Layout
@@ -78,12 +78,12 @@ class Rewriter:
     compression: str | None = None
     """The codec of new files, where it isn't the table's own."""
     verify: bool = False
-    """Whether the rows that are written are compared with those that were read, and not their number alone."""
+    """Whether to compare the written rows with those that were read, and not only their number."""
     ranks: Ranks | None = None
-    """Those that its commit has in the plan of the whole run, where that has several."""
+    """The commit's ranks in a run of several commits; None: fit them to its own sample."""
 
     def rewrite(self, snapshot: Snapshot, files: Int64Array, number: int = 0) -> None:
-        """Replace these files; parts that other writers changed meanwhile are done again from their version."""
+        """Replace these files; partitions that other writers changed meanwhile are retried from the newest version."""
         known = set(snapshot.files.paths.to_pylist())
         mine = set(snapshot.files.paths.take(pa.array(files)).to_pylist())
         for attempt in range(ATTEMPTS):
@@ -102,7 +102,7 @@ class Rewriter:
         )
 
     def _again(self, snapshot: Snapshot, known: set[str], mine: set[str], lost: Collection[str]) -> Int64Array:
-        """Choose what to do again in the lost partitions: what is left of our files, and what came in their place."""
+        """Choose the files to retry in the lost partitions: ours that are left, and those that replaced the others."""
         paths = snapshot.files.paths.to_pylist()
         parts = snapshot.files.partition
         ours = f"-{self.run}-"
@@ -120,7 +120,7 @@ class Rewriter:
         """Rewrite the files once and commit what can be; return the labels of partitions that were not."""
         table = self.table.newest()
         writing = table.writing(snapshot, layout=self.layout, run=name, compression=self.compression)
-        asked = CommitRequest()
+        request = CommitRequest()
         try:
             scan = table.scan(snapshot, files)
             written, expected = write_files(
@@ -129,28 +129,28 @@ class Rewriter:
             self.report("committing")
             properties = () if self.keep_properties else writing.properties
             rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name, properties)
-            asked = CommitRequest(partial(table.refers_to, rewrite))
-            done, kept, lost = _commit(table, rewrite, writing, asked)
+            request = CommitRequest(partial(table.refers_to, rewrite))
+            done, kept, lost = _commit(table, rewrite, writing, request)
         except BaseException as error:
-            settle(writing, asked, error)
+            settle(writing, request, error)
             raise
         gone = [part for part, label in enumerate(snapshot.files.partitions) if label in lost]
         self.tell(done + expected.without(gone))
-        with suppress(TableError):  # where nobody can tell, all stay
-            sweep(writing, {*kept, *(asked.refers_to() if lost and asked.sent else ())})
+        with suppress(TableError):  # where the table can't be read, all files stay
+            sweep(writing, {*kept, *(request.refers_to() if lost and request.sent else ())})
         return lost
 
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """The new files as the sample lets expect them: the partition and the bytes of each."""
+    """The new files that the sample lets expect: partition and bytes of each."""
 
     partition: Int64Array
     bytes: Int64Array
 
     @classmethod
     def of(cls, placement: Placement, sizes: Sizes) -> "Expected":
-        """Take what was planned."""
+        """Return what a plan lets expect."""
         return cls(placement.partition_of_file, np.round(placement.file_rows * sizes.row_bytes).astype(np.int64))
 
     def without(self, partitions: Sequence[int] = ()) -> Done:
@@ -172,7 +172,7 @@ def write_files(
 ) -> tuple[list[Written], Expected]:
     """Write the scan's rows in the layout's order, and return the new files only if every row is in them.
 
-    With them comes what was expected before they were written.
+    What the plan let expect is returned beside them.
     """
     report("sampling")
     refuse_wrong_sizes(scan)
@@ -185,46 +185,46 @@ def write_files(
 
 
 RECENTLY = 60.0
-"""Seconds for which a look at the new files counts: between reading the newest version and a request for the next one
-lies as little as can be, or other writers are always faster."""
+"""Seconds for which a check of the new files stays valid: as little time as possible must pass between reading the
+newest version and asking for the next one, or other writers are always faster."""
 
 
 @dataclass
 class CommitRequest:
-    """A commit that a table was, or will be, asked for."""
+    """A commit, before or after it was requested from the table."""
 
     refers_to: Callable[[], Collection[str]] = tuple
-    """Asks the table which of the new files it refers to."""
+    """Returns those of the new files that the table refers to."""
     check: Callable[[], None] = lambda: None
-    """Looks at the new files; raises an error where one isn't as it was written."""
+    """Checks the new files; raises an error where one isn't as it was written."""
     sent: bool = False
     """Whether a request went out: from then on the commit may have happened, whatever errors say."""
     looked: float = -math.inf
-    """When the files were looked at."""
+    """When the files were last checked."""
 
     def look(self) -> None:
-        """Look at the new files."""
+        """Check the new files."""
         self.check()
         self.looked = time.monotonic()
 
     def send(self) -> None:
-        """Let a request go out now, if the files are still there."""
+        """Note that a request goes out now, once the files are known to be there."""
         if time.monotonic() - self.looked > RECENTLY:
             self.look()
         self.sent = True
 
 
 def settle(writing: Writing, asked: CommitRequest, error: BaseException) -> None:
-    """Remove the files of a run that failed; once a commit was asked for, only on proof that no version has them.
+    """Remove the files of a run that failed; once a commit was requested, only on proof that no version has them.
 
-    A commit may have happened whatever its error says: a client that repeats a request reports the failure of the
-    second one. Where it may have, or nobody can tell, all files stay, and a `CommitUnknownError` says so.
+    A commit may have succeeded whatever its error says: a client that repeats a request reports the failure of the
+    second one. Where it may have, or that can't be known, all files stay, and a `CommitUnknownError` says so.
     """
     if not asked.sent:
         sweep(writing, ())
         return
     where = f"The new files stay in {quoted(writing.folder, limit=300)}"
-    if not isinstance(error, Exception):  # Ctrl-C, which no other error must replace
+    if not isinstance(error, Exception):  # Ctrl-C, which no other error may replace
         error.args = (f"Whether the commit happened isn't known. {where}.",)
         return
     if isinstance(error, CommitUnknownError):
@@ -245,17 +245,17 @@ def settle(writing: Writing, asked: CommitRequest, error: BaseException) -> None
 
 
 def _commit(
-    table: Rewritable, rewrite: Rewrite, writing: Writing, asked: CommitRequest
+    table: Rewritable, rewrite: Rewrite, writing: Writing, request: CommitRequest
 ) -> tuple[Done, set[str], set[str]]:
-    """Commit what can be; return it, the paths of files that are the table's now, and the partitions that were lost."""
+    """Commit what can be; return that, the paths of the committed files, and the labels of lost partitions."""
     lost: set[str] = set()
     conflicts = 0
     files = rewrite.base.files
     while rewrite.removed.size:
-        asked.check = partial(check_files, writing, rewrite.added)
-        asked.look()
+        request.check = partial(check_files, writing, rewrite.added)
+        request.look()
         try:
-            version = table.commit(rewrite, sending=asked.send)
+            version = table.commit(rewrite, sending=request.send)
         except ConflictError as error:
             conflicts += 1
             parts = _partitions_of(rewrite, error.paths)
@@ -270,8 +270,8 @@ def _partitions_of(rewrite: Rewrite, paths: Collection[str]) -> set[int]:
     """Return the partitions of files that can't be replaced; all of them if the error names none."""
     removed = rewrite.removed
     if paths:
-        found = still_there(rewrite.base, list(paths))
-        removed = np.intersect1d(removed, found)
+        named = still_there(rewrite.base, list(paths))
+        removed = np.intersect1d(removed, named)
         if not len(removed):
             raise TableError(f"A conflict in {quoted(rewrite.base.name)} names files that were not to be replaced.")
     return set(rewrite.base.files.partition[removed].tolist())
@@ -305,7 +305,7 @@ def physical(layout: Layout, scan: Scan) -> Layout:
 
 
 def refuse_filters(writing: Writing) -> None:
-    """Raise an error where Bloom filters are asked for, by the layout or by the table, and can't be written."""
+    """Raise an error where the layout or the table demands Bloom filters that can't be written."""
     if writing.bloom_columns and not WRITES_BLOOM_FILTERS:
         raise ZonalError(
             f"Bloom filters on {', '.join(map(quoted, writing.bloom_columns))} need pyarrow 26 or later, and this is "

@@ -1,4 +1,4 @@
-"""Layouts that `cluster` learns from queries or is given, and what a rewrite brought against what was predicted."""
+"""Learn a layout for `cluster` from queries, or predict what they read under a given one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ Queries = Workload | Logs | Sequence[PathLike]
 
 @dataclass(frozen=True)
 class Predicted:
-    """What queries read of the table's bytes, as mean shares: before, as predicted, and in the end."""
+    """Mean shares of the table's bytes that queries read: before the rewrite, as predicted, and after it."""
 
     queries: int
     share_before: float
@@ -39,7 +39,7 @@ class Learned:
     """A layout, and what all queries of the log read: before, and as predicted of the whole table, freshly clustered.
 
     However the layout came about, the same log and the same layout give the same numbers. `advise` measures candidates
-    with queries that they weren't made with, and its shares are of those.
+    with held-out queries, and its shares are of those.
     """
 
     layout: Layout | None
@@ -50,9 +50,9 @@ class Learned:
     predicted: float
 
     def held_against(self, after: Snapshot) -> Predicted:
-        """Ask the queries again, of the table as it is now."""
-        found = standing(after, self.asked.bounds, self.asked.weights).current.mean
-        return Predicted(len(self.asked), self.before, self.predicted, found)
+        """Compare the prediction with what the queries read of the rewritten table."""
+        share = standing(after, self.asked.bounds, self.asked.weights).current.mean
+        return Predicted(len(self.asked), self.before, self.predicted, share)
 
 
 def learned_for(
@@ -64,9 +64,9 @@ def learned_for(
     queries: Queries | None,
     progress: Progress,
 ) -> Learned | None:
-    """Learn the layout that is asked for, or predict what queries read under the one that is given; None without any.
+    """Learn a layout where `layout` says so, else predict what queries read under the given one; None without queries.
 
-    `by` and `layout` are what `cluster` was asked for.
+    `by` and `layout` are the arguments of `cluster`.
     """
     if layout in LEARNED:
         if queries is None:
@@ -74,8 +74,8 @@ def learned_for(
                 f"{option('layout', layout)} is learned from queries: give their logs with {option('queries')}."
             )
         if by is not None:
-            found = f"{option('layout', layout)} finds its columns in the queries"
-            raise LayoutError(f"{found}: leave out {option('by', by)}.")
+            subject = f"{option('layout', layout)} finds its columns in the queries"
+            raise LayoutError(f"{subject}: leave out {option('by', by)}.")
         return learn(str(layout), source, snapshot, queries, target_file_bytes=file_bytes, progress=progress)
     if queries is None:
         return None
@@ -97,7 +97,7 @@ def learn(
     target_file_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Learned:
-    """Learn a layout: `auto` is what `advise` says, `tree` a tree of all the queries."""
+    """Learn a layout: `auto` is the advice of `advise`, `tree` a tree learned from all queries."""
     request = _request(table, snapshot, queries, target_file_bytes, progress)
     ground = request.ground()
     if isinstance(ground, str):
@@ -113,7 +113,7 @@ def foretell(
     *,
     progress: Progress | None = None,
 ) -> Learned:
-    """Predict what queries would read under a layout that is given."""
+    """Predict what queries would read under a given layout."""
     bind(snapshot.schema, layout.columns)
     request = _request(table, snapshot, queries, layout.target_file_bytes, progress)
     ground = request.ground(columns=layout.columns, parted=False)
@@ -130,8 +130,8 @@ def _request(
     target_file_bytes: int | None,
     progress: Progress | None,
 ) -> AdviceRequest:
-    asked = queries if isinstance(queries, Workload) else Logs.of(queries)
-    return request_of(table, snapshot, asked, target_file_size=target_file_bytes, progress=progress)
+    workload = queries if isinstance(queries, Workload) else Logs.of(queries)
+    return request_of(table, snapshot, workload, target_file_size=target_file_bytes, progress=progress)
 
 
 def _best(request: AdviceRequest, ground: Ground) -> Learned:
@@ -144,9 +144,9 @@ def _best(request: AdviceRequest, ground: Ground) -> Learned:
 
 
 def _applied(layout: Layout, ground: Ground, reason: str = "") -> Learned:
-    """Return what all queries read under a layout that is decided."""
-    found = ground.unparted().predicted(layout)
-    return Learned(layout, reason, ground.asked, ground.standing.current.mean, found.mean)
+    """Predict what all queries read under a chosen layout."""
+    prediction = ground.unparted().predicted(layout)
+    return Learned(layout, reason, ground.asked, ground.standing.current.mean, prediction.mean)
 
 
 def _tree(ground: Ground) -> Learned:

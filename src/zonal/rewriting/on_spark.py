@@ -1,4 +1,4 @@
-"""What runs a rewrite on Spark: the way from a verb to pyspark, which is an extra."""
+"""Run rewrites on Spark; pyspark, which is an extra, is imported on use."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ def spark_runner(
     conf: Mapping[str, str] | None,
     tell: Callable[[str], None] | None = None,
 ) -> Iterator[Runner]:
-    """Give what runs a rewrite on Spark, in the caller's session or in one that is stopped at the end.
+    """Yield what runs a rewrite on Spark, in the caller's session or in one that is stopped at the end.
 
     `tell` hears of a start that takes long; without it, a warning says so.
     """

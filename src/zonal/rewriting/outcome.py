@@ -1,4 +1,4 @@
-"""What a rewrite did, as a value: its numbers, notes and picture, and its place in the history."""
+"""The result of a rewrite as a value: numbers, notes, picture, and its record for the history."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ class Clustering(Shown):
     layout: str
     run: str
     versions: tuple[int, ...]
-    """Of each commit, in order; empty where there was nothing to do."""
+    """One per commit, in order; empty where there was nothing to do."""
     rows: int
     removed_files: int
     removed_bytes: int
@@ -56,17 +56,17 @@ class Clustering(Shown):
     conflicts: int
     seconds: float
     predicted: Predicted | None = None
-    """Where queries were given: what they read."""
+    """What the given queries read; None without queries."""
     note: str = ""
     """Why nothing was done, where queries say so, what a prediction is of, or why the run isn't in the history."""
     picture: Picture | None = field(default=None, repr=False, compare=False)
-    """The files before and after as rectangles, where it was asked for."""
+    """The files before and after as rectangles, if one was requested."""
     location: str = ""
-    """Where the table lies."""
+    """Where the table is stored."""
     predicted_files: int = 0
-    """What was expected of the new files, from a sample, before they were written …"""
+    """Number of new files expected from a sample, before they were written."""
     predicted_bytes: int = 0
-    """… and of their bytes."""
+    """Size of the new files expected from a sample."""
     properties: tuple[Property, ...] = ()
     """Table properties that were set, so that readers use the key columns' statistics."""
     old_files_until: str = ""
@@ -75,7 +75,7 @@ class Clustering(Shown):
 
 @dataclass(frozen=True)
 class Account:
-    """When a run began, and what it is to tell in the end."""
+    """When a run began, and how its result is reported: picture, hidden literals and history."""
 
     began: float
     picture: bool | None
@@ -111,7 +111,7 @@ class Account:
     def drawn(
         self, done: Clustering, before: Snapshot, after: Snapshot, columns: Sequence[str], learned: Learned | None
     ) -> Clustering:
-        """Add the picture, where one is wanted; what is committed is told, too, where it can't be drawn."""
+        """Add the picture, where one is wanted; a failure to draw becomes a note, for the commits stand."""
         if not is_wanted(self.picture, before, after):
             return done
         asked = None if learned is None else learned.asked
@@ -127,10 +127,10 @@ def _noted(done: Clustering, note: str) -> str:
 
 def left(snapshot: Snapshot, learned: Learned, account: Account) -> Clustering:
     """Return the result of a run that leaves the table as it is, because its queries say so."""
-    found = "" if snapshot.layout is None else str(snapshot.layout)
+    recorded = "" if snapshot.layout is None else str(snapshot.layout)
     files = len(snapshot.files)
     done = Clustering(
-        snapshot.name, snapshot.format, found, run="", versions=(), rows=0, removed_files=0, removed_bytes=0,
+        snapshot.name, snapshot.format, recorded, run="", versions=(), rows=0, removed_files=0, removed_bytes=0,
         added_files=0, added_bytes=0, files_before=files, files_after=files, depths=(), conflicts=0,
         seconds=account.seconds, note=learned.reason, location=snapshot.location,
     )  # fmt: skip
@@ -146,7 +146,8 @@ def result_of(
     account: Account,
     learned: Learned | None,
 ) -> Clustering:
-    found = Clustering(
+    """Put the result of a run together from the snapshots before and after it."""
+    result = Clustering(
         table=after.name,
         location=after.location,
         format=after.format,
@@ -170,7 +171,7 @@ def result_of(
         predicted=None if learned is None else learned.held_against(after),
         note=" ".join(_notes(before, after, done, learned, layout)),
     )
-    return account.drawn(found, before, after, layout.columns, learned)
+    return account.drawn(result, before, after, layout.columns, learned)
 
 
 def _notes(before: Snapshot, after: Snapshot, done: Done, learned: Learned | None, layout: Layout) -> Iterator[str]:
@@ -192,7 +193,7 @@ def _set(after: Snapshot, properties: Sequence[Property]) -> tuple[Property, ...
 
 
 def _partly(before: Snapshot, done: Done) -> str:
-    """Say where the prediction is of more than what was rewritten; a copy is of all files, and removes none."""
+    """Say that the prediction is of the whole table where a part was rewritten; a copy is whole, and removes none."""
     if not 0 < done.removed_files < len(before.files):
         return ""
     return (
@@ -202,7 +203,7 @@ def _partly(before: Snapshot, done: Done) -> str:
 
 
 def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDepth]:
-    """Compare how well each key column skips."""
+    """Compare how well each key column skips before and after."""
     for name in layout.columns:
         read = [_lookup(snapshot, name) for snapshot in (before, after)]
         if read[0] is not None and read[1] is not None:
@@ -217,8 +218,8 @@ def _lookup(snapshot: Snapshot, name: str) -> tuple[float, float | None] | None:
 
 
 def run_record(done: Clustering) -> RunRecord:
-    """Return what is remembered of a rewrite, right after it: what was predicted, and what came out."""
-    told = done.predicted
+    """Return what the history records of a rewrite: what was predicted, and what came out."""
+    prediction = done.predicted
     return RunRecord(
         table=done.table,
         location=done.location,
@@ -232,10 +233,10 @@ def run_record(done: Clustering) -> RunRecord:
         removed_bytes=done.removed_bytes,
         added_files=done.added_files,
         added_bytes=done.added_bytes,
-        queries=None if told is None else told.queries,
-        share_before=None if told is None else told.share_before,
-        share_predicted=None if told is None else told.share_predicted,
-        share_after=None if told is None else told.share_after,
+        queries=None if prediction is None else prediction.queries,
+        share_before=None if prediction is None else prediction.share_before,
+        share_predicted=None if prediction is None else prediction.share_predicted,
+        share_after=None if prediction is None else prediction.share_after,
         seconds=done.seconds,
         predicted_files=done.predicted_files,
         predicted_bytes=done.predicted_bytes,

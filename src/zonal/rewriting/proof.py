@@ -1,4 +1,4 @@
-"""What is proved before a commit: every row was read and written, and every new file is where readers will look."""
+"""Prove before a commit that every row was read and written, and that readers will find every new file."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from zonal.storage.durability import flush_folders
 from zonal.values.checksum import MODULUS
 
 LOOKS = 8
-"""Files that are looked at together: on an object store, waiting takes all the time."""
+"""Files that are checked in parallel: on an object store, waiting takes all the time."""
 
 
 def check_rows(snapshot: Snapshot, scan: Scan, tallies: Sequence[ReadTally], written: Sequence[Written]) -> None:
-    """Refuse to go on unless every row that was there, and none other, is in the new files."""
+    """Raise an error unless exactly the rows that were there are in the new files."""
     read, live = Counter[int](), Counter[int]()
     for tally in tallies:
         read[tally.source] += tally.read
@@ -67,7 +67,7 @@ def check_files(writing: Writing, written: Sequence[Written]) -> None:
 
 
 def _check_file(writing: Writing, file: Written) -> None:
-    """Look at a file as a reader would: there, of the size that was written, with a footer that counts its rows."""
+    """Check a file as a reader sees it: it exists, has the size that was written, and its footer counts its rows."""
     filesystem, path = writing.storage.locate(file.path)
     try:
         size = filesystem.get_file_info(path).size

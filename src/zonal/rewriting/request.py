@@ -1,4 +1,4 @@
-"""What `cluster` is asked for, checked before anything is written: the table, the layout, and the files to take."""
+"""Check a request to `cluster` before anything is written: the table, the layout, and the files to rewrite."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -63,7 +63,7 @@ class Job:
         return cls(table, snapshot, chosen, bound, full, size_of(max_bytes, "max_bytes"))
 
     def check(self, snapshot: Snapshot) -> None:
-        """Raise an error where the layout doesn't fit a newer snapshot: its columns are known by their ids."""
+        """Raise an error where the layout doesn't fit a newer snapshot; columns are identified by field id."""
         now = {column.field_id: name for name, column in snapshot.physical.items() if column.field_id is not None}
         for name in (*self.layout.columns, *self.layout.bloom_columns):
             column = self.snapshot.physical.get(name)
@@ -82,7 +82,7 @@ class Job:
         return choose(snapshot, self.layout, where=self.where, full=self.full)
 
     def divided_by(self, every: int | None) -> str | None:
-        """Return the key column whose ranges the commits are."""
+        """Return the key column whose ranges become the commits, if there is one."""
         files = choose(self.snapshot, self.layout, where=self.where, full=self.full, most_bytes=self.most_bytes)
         return None if every is None else dividing_column(self.snapshot, files, self.layout, every)
 
@@ -96,28 +96,28 @@ class Job:
 def chosen_layout(
     snapshot: Snapshot, by: str | Sequence[str] | None, layout: str | Layout | None, file_bytes: int | None
 ) -> Layout:
-    """Return the layout that is asked for, else the one that the table records."""
+    """Return the requested layout, else the one that the table records."""
     if by is None and layout is None:
         if snapshot.layout is None:
             raise LayoutError(
                 f"{quoted(snapshot.name, limit=200)} records no layout: say which columns, as in "
                 f"{option('by', _EXAMPLE)}."
             )
-        found = snapshot.layout
+        chosen = snapshot.layout
     elif by is not None:
         if isinstance(layout, Layout) or "(" in (layout or ""):
             raise LayoutError(f"The layout {layout} names its columns already: leave out {option('by', by)}.")
-        found = Layout(layout or DEFAULT_KIND, (by,) if isinstance(by, str) else tuple(by))
+        chosen = Layout(layout or DEFAULT_KIND, (by,) if isinstance(by, str) else tuple(by))
     elif isinstance(layout, Layout):
-        found = layout
+        chosen = layout
     else:
         if layout in CURVES:
             raise LayoutError(
                 f"Say which columns to cluster by: {option('by', _EXAMPLE)}, or "
                 f"{option('layout', f'{layout}(ts, payload_id)')}."
             )
-        found = Layout.parse(str(layout))
-    return found if file_bytes is None else replace(found, target_file_bytes=file_bytes)
+        chosen = Layout.parse(str(layout))
+    return chosen if file_bytes is None else replace(chosen, target_file_bytes=file_bytes)
 
 
 def rewritable(source: Table, snapshot: Snapshot) -> Rewritable:
@@ -131,7 +131,7 @@ def rewritable(source: Table, snapshot: Snapshot) -> Rewritable:
 def refuse_columns(schema: pa.Schema, layout: Layout) -> None:
     """Raise an error for columns that don't exist, have no order, or whose Bloom filters would hide rows.
 
-    A filter hashes bits, and 0.0 equals -0.0, which has others: parquet-java asks it for the literal's bits alone, so
+    A filter hashes bits, and 0.0 equals -0.0, which has others: parquet-java looks up the literal's bits alone, so
     that Spark would miss the other zero, and a NaN of other bits.
     """
     paths = bind(schema, [*layout.columns, *layout.bloom_columns])
@@ -145,7 +145,7 @@ def refuse_columns(schema: pa.Schema, layout: Layout) -> None:
 
 
 def refuse(snapshot: Snapshot, layout: Layout) -> None:
-    """Raise an error for what `refuse_columns` tells, and for columns that are the same in a whole partition."""
+    """Raise an error for what `refuse_columns` refuses, and for columns that are constant in each partition."""
     refuse_columns(snapshot.schema, layout)
     constant = [name for name in layout.columns if name in snapshot.partitioning]
     if constant:
@@ -165,7 +165,7 @@ def size_of(value: int | str | None, name: str) -> int | None:
 
 
 SMALL = 0.5
-"""Partitions of less than this share of a file's target size have one file each."""
+"""Share of a file's target size up to which a partition becomes one file."""
 
 
 def too_small(snapshot: Snapshot, paths: Sequence[str], layout: Layout) -> str:
@@ -184,9 +184,9 @@ def too_small(snapshot: Snapshot, paths: Sequence[str], layout: Layout) -> str:
 
 
 def refuse_unwritable(writing: Writing, run: str) -> None:
-    """Raise an error where the folder of new files can't be made, before Spark starts; object stores aren't asked.
+    """Raise an error where the folder of new files can't be made, before Spark starts; object stores aren't checked.
 
-    Rights don't tell: a disk may be mounted for reading alone, and some folders take no files of anybody.
+    Permissions don't tell: a disk may be mounted read-only, and some folders take no files of anybody.
     """
     filesystem, path = writing.storage.locate(writing.folder)
     if not isinstance(filesystem, pa.fs.LocalFileSystem):
