@@ -1,4 +1,4 @@
-"""What is asked of a table, and the ground on which layouts are tried for it."""
+"""A request for advice on a table, and the sample of it on which layouts are tried."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ def request_of(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> "AdviceRequest":
-    """Read the logs, and return what is asked of the table; `timezone` is that of a workload, logs have their own."""
+    """Read the logs, and return a request for advice; `timezone` is that of a workload, logs have their own."""
     tell = progress or silent
     if isinstance(queries, Workload):
         workload = queries
@@ -65,7 +65,7 @@ def silent(step: str, done: int, total: int) -> None:
 
 
 def check_seed(seed: int) -> None:
-    """Refuse seeds that no generator takes."""
+    """Raise an error for a negative seed, which no generator takes."""
     if seed < 0:
         raise ZonalError(f"{option('seed', seed)} is negative: give a number from 0 on.")
 
@@ -80,7 +80,7 @@ def _target(snapshot: Snapshot, size: int | str | None) -> int:
 
 @dataclass(frozen=True, eq=False)
 class AdviceRequest:
-    """A table and what is asked of it."""
+    """A table, its workload, and the terms of the advice."""
 
     table: Table
     snapshot: Snapshot
@@ -93,22 +93,22 @@ class AdviceRequest:
     tell: Progress
 
     def advice(self, *, picture: bool = False) -> Advice:
-        """Return the advice; a table or a workload that tells nothing gets one that says so."""
+        """Return the advice; it says so where the table or the workload tells too little."""
         ground = self.ground()
         if isinstance(ground, str):
             return nothing_known(self.snapshot, self.terms, self.target, ground)
         self.tell("trying layouts", 0, 0)
-        found = conclude(ground, self.terms)
-        return replace(found, picture=self._drawn(ground)) if picture else found
+        advice = conclude(ground, self.terms)
+        return replace(advice, picture=self._drawn(ground)) if picture else advice
 
     def _drawn(self, ground: Ground) -> Picture | None:
         """Draw the files over the columns that queries filter, then those of the layout."""
         return compared(self.snapshot, self.snapshot, (), ground.asked, hide=self.terms.hide)
 
     def ground(self, columns: Sequence[str] = (), *, parted: bool = True) -> Ground | str:
-        """Read what candidates are tried on, or return why that can't be.
+        """Sample what candidate layouts are tried on, or return why that can't be done.
 
-        `columns` are looked at, too; `parted` as for `ground_of`.
+        `columns` are sampled, too; `parted` as for `ground_of`.
         """
         if problem := self._problem():
             return problem
@@ -158,5 +158,5 @@ class AdviceRequest:
 
 def sampled_columns(snapshot: Snapshot, named: Sequence[str]) -> list[str]:
     """Return the columns to sample: those that queries name first, or any one where they name none."""
-    found = fit_columns(snapshot, list(dict.fromkeys(named)))
-    return found[:MAX_COLUMNS] or fit_columns(snapshot, leaves(snapshot.schema))[:1]
+    ordered = fit_columns(snapshot, list(dict.fromkeys(named)))
+    return ordered[:MAX_COLUMNS] or fit_columns(snapshot, leaves(snapshot.schema))[:1]

@@ -1,4 +1,4 @@
-"""One version of a table with queries bound to it: what they read of it, and what a look at some rows adds."""
+"""One version of a table with queries bound to it: what they read, and what a sample of its rows adds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ from zonal.workload.query import Workload
 
 SAMPLE_QUERIES = 1000
 _MOST_KEYS = 3
-"""Columns of the layout that a table without one is compared with."""
+"""Key columns of the layout that a table without one is compared with."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class Auditing:
     sample: int = SAMPLE_QUERIES
     limits: Limits = field(default_factory=Limits)
     look: bool = True
-    """Whether to read some rows and footers, for what they tell beyond the metadata."""
+    """Whether to sample rows and footers, for what the metadata doesn't tell."""
     sample_rows: int = SAMPLE_ROWS
     hide_literals: bool = False
     seed: int = 0
     picture: bool | None = False
-    """Whether to draw the files; None: of tables with few of them, where no other version has to be read for it."""
+    """Whether to draw the files; None: for few files, if no other version has to be read."""
 
     def check(self) -> None:
-        """Refuse numbers that make no sense."""
+        """Raise an error for numbers out of range."""
         for name in ("sample", "sample_rows"):
             if getattr(self, name) < 1:
                 raise ZonalError(f"{option(name, getattr(self, name))} is not a positive number.")
@@ -53,7 +53,7 @@ class Auditing:
 
 
 class AuditedVersion:
-    """One version with the queries bound to it: what they read, and a look at its rows."""
+    """One version with the queries bound to it, what they read, and a sample of its rows on request."""
 
     def __init__(
         self, table: Table, snapshot: Snapshot, workload: Workload, timezone: str, how: Auditing, tell: Progress
@@ -70,7 +70,7 @@ class AuditedVersion:
         self.replayed = replay(snapshot, self.asked.bounds, self.asked.weights)
 
     def _left_out(self) -> Iterator[str]:
-        """Say which queries of the log aren't asked."""
+        """Say which queries of the log are left out."""
         if self.left_out:
             yield f"{self.left_out:,} light queries are left out: others of the sample stand for them."
         if self.fit.unbound:
@@ -83,7 +83,7 @@ class AuditedVersion:
         )
 
     def look(self) -> Seen:
-        """Read some rows and footers; a note tells where that can't be."""
+        """Sample rows and footers; a note says where they can't be read."""
         if not is_readable(self.table):
             self.notes.append("Its rows can't be read: what matches, and what a fresh layout brings, is not known.")
             return Seen()
@@ -113,12 +113,12 @@ class AuditedVersion:
         return Seen(ground.groups_today, matching, fresh, shares)
 
     def _file_bytes(self) -> int:
-        """Return the size of fresh files: the layout's, or today's, so that their number alone explains nothing."""
+        """Return the size of fresh files: the layout's, or today's mean, lest their number explain a gain."""
         layout, sizes = self.snapshot.layout, self.snapshot.files.sizes
         return layout.target_file_bytes if layout is not None else max(int(sizes.sum()) // len(sizes), 1)
 
     def _fresh(self, ground: Ground) -> tuple[Fresh | None, Float64Array | None]:
-        """Predict what queries would read of the table's own layout, freshly made, or of one by what they filter."""
+        """Predict what queries would read after clustering anew, by the recorded layout or the filtered columns."""
         layout = self.snapshot.layout
         if layout is not None and (missing := _missing(layout, ground)):
             self.notes.append(f"The recorded layout can't be tried: the table has no column {quoted(missing)} now.")
@@ -128,10 +128,10 @@ class AuditedVersion:
             if not ground.columns:
                 return None, None
             layout = ground.layout("zorder", ground.columns[:_MOST_KEYS])
-        found = ground.predicted(layout)
+        prediction = ground.predicted(layout)
         now = ground.standing.current.mean
-        gain = 1 - found.mean / now if now > 0 else 0.0
-        return Fresh(layout.short, is_recorded, found.mean, gain), found.shares
+        gain = 1 - prediction.mean / now if now > 0 else 0.0
+        return Fresh(layout.short, is_recorded, prediction.mean, gain), prediction.shares
 
 
 def _missing(layout: Layout, ground: Ground) -> str | None:

@@ -1,4 +1,4 @@
-"""Pictures of what verbs found: the columns that are worth drawing, and queries as questions over them."""
+"""Draw the results of verbs: choose the columns, and turn queries into boxes over them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,11 +10,11 @@ from zonal.predicates.wording import describe
 from zonal.snapshot import Snapshot
 
 MOST_FILES = 500
-"""Files that are drawn without being asked for: so many are made out in a notebook, and cost next to nothing."""
+"""Files up to which a table is drawn by default: so many can be told apart in a notebook, and cost next to nothing."""
 
 
 def is_wanted(picture: bool | None, *versions: Snapshot) -> bool:
-    """Tell whether a picture is to be drawn: as asked for, else of tables with few files."""
+    """Tell whether a picture is to be drawn: as requested, else of tables with few files."""
     return max(len(each.files) for each in versions) <= MOST_FILES if picture is None else picture
 
 
@@ -25,7 +25,7 @@ def drawn(
 ) -> Picture | None:
     """Draw versions of a table over those of the columns that have bounds; None where there is nothing to see.
 
-    A single column gets another one of the table's beside it, for rectangles have two sides.
+    A single column is joined by another one of the table, for rectangles have two sides.
     """
     versions = [(label, snapshot) for label, snapshot in versions if len(snapshot.files)]
     known = list(dict.fromkeys(name for _, snapshot in versions for name in _with_bounds(snapshot)))
@@ -45,7 +45,7 @@ def compared(
 ) -> Picture | None:
     """Draw two versions, or one where both are the same, over these columns, those of the queries and of the layout.
 
-    With `hide` the picture doesn't show what queries ask for.
+    With `hide` the picture shows no values that queries compare with.
     """
     versions = [("now", after)] if before is after else [("before", before), ("after", after)]
     filtered = [] if asked is None else list(filter_weights(asked)[0])
@@ -56,10 +56,10 @@ def compared(
 
 
 def without_values(picture: Picture) -> Picture:
-    """Return a picture that doesn't show what its questions ask for; what they read stays.
+    """Return a picture without the values that its queries compare with; what they read stays.
 
-    Where values stand at an axis as they are, they are left out, too: files of a tree begin where queries cut them.
-    Round numbers and moments stay.
+    Ticks that are values of the data are left out, too: the files of a tree begin where queries cut them. Round
+    numbers and times stay.
     """
     axes = [axis if axis.has_round_ticks else replace(axis, ticks=()) for axis in picture.axes]
     questions = [replace(question, boxes={}) for question in picture.questions]
@@ -68,6 +68,6 @@ def without_values(picture: Picture) -> Picture:
 
 def _questions(asked: BoundQueries, *, hide: bool) -> list[tuple[str, Bound, float]]:
     """Return the queries of the most weight, heaviest first; with `hide` their texts hold no values."""
-    found = zip(asked.queries, asked.bounds, asked.weights.tolist(), strict=True)
-    heaviest = sorted(found, key=lambda each: -each[2])[:MOST_QUESTIONS]
+    weighed = zip(asked.queries, asked.bounds, asked.weights.tolist(), strict=True)
+    heaviest = sorted(weighed, key=lambda each: -each[2])[:MOST_QUESTIONS]
     return [(describe(query.predicate, hide=hide), bound, weight) for query, bound, weight in heaviest]

@@ -1,4 +1,4 @@
-"""The look that advice takes at a table: some rows of the filtered columns, and what a rewrite takes a row."""
+"""Sample the filtered columns of a table for advice, and measure bytes and time per row of a rewrite."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -31,34 +31,34 @@ from zonal.worker.read.reader import Reader
 from zonal.worker.write.writer import sort_piece, trial_size
 
 MOST_FILES, MOST_PARTITIONS = 256, 256
-"""Files that are looked into, and partitions that they are spread over."""
+"""Files that are sampled, and partitions over which they are spread."""
 MOST_FOOTERS = 64
-"""Footers that tell what row groups skip today."""
+"""Footers that are read for what row groups skip today."""
 _TRIALS, _TRIAL_ROWS = 3, 50_000
 _THREADS = 8
 _ROW_SECONDS = 2e-6
-"""What a row takes where nothing could be tried."""
+"""Core-seconds per row where none could be written on trial."""
 
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """What was seen."""
+    """A sample of a table, and what it tells of all rows."""
 
     rows: Sample
-    """A column a filtered column, by its dotted name in the table."""
+    """One column per filtered column, by its dotted name in the table."""
     partition_rows: Mapping[int, int]
-    """The rows of each partition that was looked at."""
+    """Number of rows of each sampled partition."""
     table_rows: int
-    """Rows of the table, about."""
+    """Estimated number of rows of the table."""
     row_bytes: float
     row_seconds: float
-    """Core-seconds that a row takes in a rewrite on Spark."""
+    """Core-seconds per row of a rewrite on Spark."""
 
 
 def look_at(table: Readable, snapshot: Snapshot, columns: Sequence[str], needed: BoolArray, rows: int) -> Looked:
-    """Read some rows of these columns, from files spread over the partitions, above all over those that are `needed`.
+    """Sample these columns from files spread over the partitions, preferring partitions that many queries need.
 
-    `needed` tells for each partition and query whether the query needs it.
+    `needed` tells for each partition (row) and query (column) whether the query needs it.
     """
     files = spread(snapshot, needed)
     top = list(dict.fromkeys(snapshot.schema.names[find(snapshot.schema, name)[0]] for name in columns))
@@ -81,9 +81,9 @@ def look_at(table: Readable, snapshot: Snapshot, columns: Sequence[str], needed:
 def row_group_shares(
     table: Table, snapshot: Snapshot, columns: Sequence[str], bounds: Sequence[Bound], shares: Float64Array
 ) -> Float64Array | None:
-    """Return what each query reads today if row groups are skipped, too: less than its `shares` of whole files.
+    """Return what each query reads today if row groups are skipped, too: at most its `shares` of whole files.
 
-    The footers of some files tell which part of a kept file's bytes is left; None where none can be read.
+    The footers of some files tell which part of a kept file's bytes is read; None where none can be read.
     """
     names = [name for name in columns if name in snapshot.physical]
     files = _evenly(spread(snapshot, np.zeros((0, 0), np.bool_)), MOST_FOOTERS)
@@ -106,7 +106,7 @@ def row_group_shares(
 
 
 def _footers(table: Table, snapshot: Snapshot, files: Int64Array) -> list[Footer]:
-    """Read the footers that can be read: the others tell nothing here, and the sample names what is wrong with them."""
+    """Read the footers that can be read; errors of the others are reported when rows are sampled."""
 
     def read(file: int) -> Footer | None:
         try:
@@ -121,8 +121,8 @@ def _footers(table: Table, snapshot: Snapshot, files: Int64Array) -> list[Footer
 
 def _group_bounds(footers: Sequence[Footer], snapshot: Snapshot, name: str) -> Bounds:
     kind = leaf_type(snapshot.schema, find(snapshot.schema, name))
-    found = [row_group_bounds(footer, snapshot.physical[name], kind) for footer in footers]
-    return Bounds.joined(found)
+    parts = [row_group_bounds(footer, snapshot.physical[name], kind) for footer in footers]
+    return Bounds.joined(parts)
 
 
 def _evenly(files: Int64Array, count: int) -> Int64Array:
@@ -136,19 +136,19 @@ def fit_columns(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
 
 
 def limits_of(snapshot: Snapshot, columns: Sequence[str]) -> dict[str, tuple[Point, Point]]:
-    """Return the least and the greatest value of each column that the files' bounds tell."""
-    found: dict[str, tuple[Point, Point]] = {}
+    """Return the least and the greatest value of each column, as far as files have bounds."""
+    limits: dict[str, tuple[Point, Point]] = {}
     for name in columns:
         bounds = snapshot.files.bounds.get(name) or snapshot.files.partition_bounds.get(name)
         if bounds is not None and len(bounds.lower) and bounds.lower.null_count < len(bounds.lower):
             ends = [pc.min_max(bounds.lower)["min"].as_py(), pc.min_max(bounds.upper)["max"].as_py()]
             least, greatest = comparable_values(pa.array(ends, bounds.lower.type)).tolist()
-            found[name] = least, greatest
-    return found
+            limits[name] = least, greatest
+    return limits
 
 
 def spread(snapshot: Snapshot, needed: BoolArray) -> Int64Array:
-    """Choose files evenly over the partitions; of many partitions, those that most queries need, and some others."""
+    """Choose files evenly over the partitions; of many partitions, half are those that most queries need."""
     files = snapshot.files
     parts, counts = np.unique(files.partition, return_counts=True)
     if len(parts) > MOST_PARTITIONS:
@@ -161,22 +161,22 @@ def spread(snapshot: Snapshot, needed: BoolArray) -> Int64Array:
     budget = np.maximum(1, MOST_FILES * counts // max(int(counts.sum()), 1))
     by_part = np.argsort(files.partition, kind="stable")
     starts = np.searchsorted(files.partition[by_part], parts)
-    found = [
+    picked = [
         by_part[start + (2 * np.arange(take) + 1) * count // (2 * take)]
         if take < count
         else by_part[start : start + count]
         for start, count, take in zip(starts.tolist(), counts.tolist(), budget.tolist(), strict=True)
     ]
-    return np.sort(np.concatenate([np.zeros(0, np.int64), *found])).astype(np.int64)
+    return np.sort(np.concatenate([np.zeros(0, np.int64), *picked])).astype(np.int64)
 
 
 def _flat(data: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    """Give every leaf a column of its own, with the name that the table has for it."""
+    """Give each leaf its own column, under the table's name of it."""
     return pa.table({name: leaf(data, find(data.schema, path)) for name, path in names.items()}).combine_chunks()
 
 
 def _partition_rows(snapshot: Snapshot, looked: Int64Array, held: Mapping[int, int]) -> dict[int, int]:
-    """Return the rows of all partitions; where the metadata has no count, as many a byte as in the files looked at."""
+    """Return the rows of all partitions; where the metadata has no count, by the rows per byte of the sampled files."""
     files = snapshot.files
     per_byte = sum(held.values()) / max(int(files.sizes[looked].sum()), 1)
     rows = np.where(files.rows == UNKNOWN, np.round(files.sizes * per_byte), files.rows).astype(np.float64)
@@ -187,7 +187,7 @@ def _partition_rows(snapshot: Snapshot, looked: Int64Array, held: Mapping[int, i
 
 
 def _weigh(table: Readable, snapshot: Snapshot, files: Int64Array) -> tuple[float | None, float | None]:
-    """Return bytes and core-seconds a row of a rewrite, from rows that are read, sorted and written on trial.
+    """Return bytes and core-seconds per row of a rewrite, from rows that are read, sorted and written on trial.
 
     None where there are no rows, or none that could be sorted.
     """
@@ -217,13 +217,13 @@ def _weigh(table: Readable, snapshot: Snapshot, files: Int64Array) -> tuple[floa
 
 
 def _some_rows(reader: Reader, source: Source, groups: Sequence[RowGroupSize]) -> tuple[pa.Table | None, int]:
-    filled = [number for number, group in enumerate(groups) if group.rows]
+    filled = [number for number, size in enumerate(groups) if size.rows]
     if not filled:
         return None, 0
-    (found,) = reader.rows(source, [filled[len(filled) // 2]])
-    live = found.data.num_rows
+    (group,) = reader.rows(source, [filled[len(filled) // 2]])
+    live = group.data.num_rows
     some = np.linspace(0, max(live - 1, 0), min(live, _TRIAL_ROWS)).astype(np.int64)
-    return take_rows(found.data, some), found.read
+    return take_rows(group.data, some), group.read
 
 
 def _is_key(scan: Scan, name: str) -> bool:
@@ -232,11 +232,11 @@ def _is_key(scan: Scan, name: str) -> bool:
 
 
 def _writing(table: Readable, snapshot: Snapshot, scan: Scan, layout: Layout) -> Writing:
-    """Return how the table's files are written; how files usually are, where zonal can't write them."""
+    """Return how the table's files are written, or defaults where zonal can't write them."""
     if is_rewritable(table) and not snapshot.blockers:
         try:
             is_pinned = is_versioned(table) and table.pinned
             return (table.newest() if is_pinned else table).writing(snapshot, layout=layout, run=new_run())
         except ZonalError:
-            pass  # one that nothing can be committed to, say: its rows weigh about the same
+            pass  # such as a table that takes no commits: its rows cost about the same
     return Writing(folder="", storage=scan.storage, schema=scan.reading.schema)

@@ -68,28 +68,28 @@ class _Trial:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What a look at some rows tells of all: enough to decide where each of them goes."""
+    """What a sample tells of all rows: enough to decide where each of them goes."""
 
     layout: Layout
     ranks: Ranks
     sample: Sample
     sizes: Sizes
     writing: Writing
-    """With the codec, where that was left to the files."""
+    """With the usual codec of the files, where none was set."""
     heavy: bool
     """Whether one key has more rows than a file, so that further columns must tell them apart."""
     few_valued: tuple[str, ...]
 
     def placement(self) -> Placement:
         """Decide the cuts of every partition."""
-        found = plan_placement(self.layout, self.ranks, self.sample, self.sizes, ties=self.heavy)
-        return replace(found, few_valued=self.few_valued)
+        placement = plan_placement(self.layout, self.ranks, self.sample, self.sizes, ties=self.heavy)
+        return replace(placement, few_valued=self.few_valued)
 
 
 def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None) -> Survey:
-    """Sample, fit ranks where none are given, and find out what a row weighs.
+    """Sample, fit ranks where none are given, and measure bytes, memory and time per row.
 
-    `layout` names the columns as the scan reads them. No data is read but the sample's row groups.
+    `layout` names the columns as the scan reads them. Only the sample's row groups are read.
     """
     rows = expected_rows(scan)
     picks = _picks(scan)
@@ -109,9 +109,9 @@ def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None 
 def plan(
     scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None
 ) -> tuple[Placement, Sizes, Writing]:
-    """Decide by a survey where the rows go, and the codec where `writing` leaves it to the files."""
-    found = survey(scan, writing, layout, ranks=ranks)
-    return found.placement(), found.sizes, found.writing
+    """Decide by a survey where the rows go, and which codec new files get where `writing` has none."""
+    surveyed = survey(scan, writing, layout, ranks=ranks)
+    return surveyed.placement(), surveyed.sizes, surveyed.writing
 
 
 def with_codec(writing: Writing, groups: Iterable[RowGroupSize]) -> Writing:

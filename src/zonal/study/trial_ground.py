@@ -1,4 +1,4 @@
-"""From the look at a table to the ground on which layouts are tried."""
+"""Prepare a sample of a table as the `Ground` on which layouts are tried."""
 
 from collections.abc import Sequence
 
@@ -28,9 +28,9 @@ def ground_of(
     seed: int,
     parted: bool = True,
 ) -> Ground:
-    """Prepare the sampled columns `names` for candidates.
+    """Prepare the sampled columns `names` for trying candidate layouts.
 
-    The queries are parted into halves to learn from and to measure with, or, for a layout that is given, not `parted`.
+    The queries are split into training and held-out queries unless `parted` is false, as for a given layout.
     """
     every = np.arange(len(asked))
     learn, held = halves(asked, seed) if parted else (every, every)
