@@ -64,8 +64,8 @@ def divide(
 ) -> Division:
     """Plan the commits that rewrite these groups of files, ranges of the column `by`; only a sample is read.
 
-    All commits share one sample and, mostly, its ranks: with ranks of its own, each would spend its cuts on its range
-    of `by` once more, and the other columns would be cut only as often as there are commits.
+    All commits share one sample and, mostly, its ranks: with ranks of its own, each would cut its range of `by`
+    again as finely as the other columns, and look-ups of those would read more with every further commit.
     """
     scan = table.scan(snapshot, np.sort(np.concatenate(groups)))
     refuse_wrong_sizes(scan)
