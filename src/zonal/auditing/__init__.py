@@ -1,1 +1,1 @@
-"""What queries read of a table, what it owes to its order, and which commit spoiled that."""
+"""Audits of a table: what its queries read, how far that is from what they could, and which commit is to blame."""

@@ -1,4 +1,4 @@
-"""An audit as a value: what a table's queries read, how far that is from what they could, and who is to blame."""
+"""The result of an audit as values: per query, column, file, partition and commit."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,31 +17,31 @@ class QueryAudit:
     count: int
     """Scans of the table that it stands for."""
     weight: float
-    """Its part of all the queries' weight."""
+    """Its share of the total weight of all queries."""
     files: int
     bytes: int
     partition_files: int
-    """Files of the partitions that might match: what a table without order inside of them would read."""
+    """Files of the partitions that might match: what it would read if rows had no order inside of them."""
     partition_bytes: int
     file_share: float
     byte_share: float
     ratio: float | None
-    """`files` of `partition_files`; None where no partition might match."""
+    """`files` / `partition_files`; None where no partition might match."""
     row_group_share: float | None = None
-    """Share of the bytes where row groups are skipped, too; None where no footer was read."""
+    """Share of the bytes that it reads if row groups are skipped, too; None where no footer was read."""
     selectivity: float | None = None
     """Share of the sampled rows that match what bounds can decide: no layout reads less; None without a sample."""
     fresh_share: float | None = None
-    """Share of the bytes that it would read of the table, freshly clustered; predicted."""
+    """Predicted share of the bytes that it would read of the table, freshly clustered."""
     before_share: float | None = None
     """Share of the bytes that it read before the worst commit; None where no such version is known."""
     excess_files: float = 0.0
     """Files that it reads although no row matches; estimated."""
     excess_bytes: float = 0.0
     hindrance: str = ""
-    """Why statistics can't help it, whatever the layout."""
+    """Why statistics can't help the query, whatever the layout."""
     remedy: str = ""
-    """What would."""
+    """What to change so that they can."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,15 @@ class ColumnAudit:
     """Weight of the queries that filter it."""
     files_with_bounds: int
     skipped_files: float
-    """Share of the files that it skips, in the mean; a file counts for the first column that excludes it."""
+    """Mean share of the files that it skips; a file counts for the first column that excludes it."""
     skipped_bytes: float
     partitions: bool = False
-    """Whether partition values skip, and not the files' own bounds."""
+    """Whether partition values skip, instead of the files' own bounds."""
 
 
 @dataclass(frozen=True)
 class FileAudit:
-    """A file that is read for nothing."""
+    """A file that queries read although none of its rows matches."""
 
     path: str
     partition: str
@@ -69,13 +69,13 @@ class FileAudit:
     read: float
     """Weight of the queries that read it."""
     excess: float
-    """Weight of those that find nothing in it; estimated."""
+    """Estimated weight of the queries that read it and find no row."""
     added_by: int | None
 
 
 @dataclass(frozen=True)
 class PartitionAudit:
-    """A partition and its part of what is read for nothing."""
+    """A partition, and its share of the bytes that are read without a matching row."""
 
     partition: str
     files: int
@@ -85,15 +85,15 @@ class PartitionAudit:
 
 @dataclass(frozen=True)
 class Width:
-    """How wide a commit's files are in a column, as a part of the column's whole range."""
+    """How wide a commit's files are in a column, as a share of the column's whole range."""
 
     column: str
     width: float
-    """Of the commit's files, in the mean by bytes."""
+    """Mean over the commit's files, weighted by bytes."""
     before: float | None
-    """Of the files that it replaced or, where it replaced none or they aren't known, of the table's other files.
+    """Mean over the files that it replaced or, where it replaced none or they aren't known, the table's other files.
 
-    Of a commit that rewrote files as wide as they were, of those that the commit which widened them replaced.
+    For a commit that rewrote files as wide as they were: over those that the commit which widened them replaced.
     """
 
     @property
@@ -104,48 +104,48 @@ class Width:
 
 @dataclass(frozen=True)
 class CommitAudit:
-    """The live files that one commit added, or several together."""
+    """The live files that one commit added, or several commits together."""
 
     id: int | None
-    """None for files of which the metadata doesn't tell who added them, and for several commits."""
+    """None where the metadata doesn't tell which commit added the files, and for several commits."""
     time: datetime | None
     kind: str
-    """append, compaction, delete, overwrite, zonal, unknown; several, where the smallest ones are joined."""
+    """append, compaction, delete, overwrite, zonal or unknown; several, where the smallest commits are joined."""
     operation: str
-    """As the table's log calls it."""
+    """Its name in the table's log."""
     writer: str
-    """Who did it, as far as the log tells."""
+    """The engine that committed, as far as the log tells."""
     files: int
     bytes: int
     read_share: float
-    """Its part of all bytes that queries read."""
+    """Its share of the bytes that queries read."""
     excess_share: float
-    """Its part of all bytes that are read for nothing."""
+    """Its share of the bytes that are read without a matching row."""
     replaced: int | None
     """Files that it removed; None where the version before isn't known."""
     widths: tuple[Width, ...]
-    """Of the columns that queries filter, the one that became wider by most first."""
+    """One per filtered column, the one that became wider by most first."""
     sentence: str
     """What it did, for people."""
     read_files_share: float = 0.0
-    """Its part of all files that queries read, each time counted."""
+    """Its share of all reads of a file by a query."""
     since: int | None = None
-    """The commit with which it began: itself, the one that had widened its files before it, or the first of several."""
+    """The commit with which the harm began: itself, the one that had widened its files, or the first of several."""
     ids: tuple[int, ...] = ()
     """The commits, where they are known."""
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """What clustering the table anew would bring."""
+    """What clustering the table anew is predicted to bring."""
 
     layout: str
     recorded: bool
     """Whether it is the table's own layout; else it was chosen for this comparison."""
     byte_share: float
-    """Predicted, in the mean."""
+    """Mean share of the bytes that queries would read."""
     gain: float
-    """What of the bytes that are read now would be saved."""
+    """Share of the bytes read now that would be saved."""
 
 
 @dataclass(frozen=True)
@@ -185,11 +185,11 @@ class Audit(Shown):
     layout: str | None
     partitioning: tuple[str, ...]
     queries: int
-    """Different filters that were asked."""
+    """Number of distinct queries."""
     hindered: float
     """Weight of those that no layout can help; `ratio` and `byte_ratio` are of the others."""
     ratio: float | None
-    """Files read, of the files in partitions that might match, in the mean; None where no query can be helped."""
+    """Files read as a share of those in matching partitions, over all queries; None where no query can be helped."""
     byte_ratio: float | None
     file_share: float
     byte_share: float
@@ -199,14 +199,14 @@ class Audit(Shown):
     selectivity: float | None
     fresh: Fresh | None
     excess_share: float
-    """Part of the bytes read in which no row matches; estimated."""
+    """Estimated share of the bytes read that are of files without a matching row."""
     columns: tuple[ColumnAudit, ...]
     asked: tuple[QueryAudit, ...]
-    """Those that read most, by weight, first."""
+    """Those with the most bytes read, times weight, first."""
     worst_files: tuple[FileAudit, ...]
     worst_partitions: tuple[PartitionAudit, ...]
     commits: tuple[CommitAudit, ...]
-    """The culprits first, then those that cause most of the excess."""
+    """The culprits first, then by their share of the excess."""
     alerts: tuple[Alert, ...]
     notes: tuple[str, ...]
     summary: Summary
@@ -215,20 +215,20 @@ class Audit(Shown):
     hidden: bool = False
     """Whether values that queries compare with are hidden."""
     operation: str = ""
-    """What made this version, as the table's log calls it, and by whom; empty where that isn't known."""
+    """Operation and writer of this version's commit, by the table's log; empty where they aren't known."""
     culprits: tuple[CommitAudit, ...] = ()
-    """Those that did harm, the worst first: much is read of their files, which are wider where queries filter."""
+    """Commits that did harm, the worst first: much is read of their files, which are wider in filtered columns."""
     before: Before | None = None
-    """Where there is a culprit, and the version before it is known."""
+    """What was read before the culprit; None where there is none, or the version before it isn't known."""
     picture: Picture | None = field(default=None, repr=False)
     tolerated: Alert | None = None
-    """A limit of the ratio that is crossed though nothing can be done about it: no alert."""
+    """The limit of the ratio, crossed where clustering would save too little for an alert."""
     saving: float | None = None
-    """What of the bytes that queries read could be saved by clustering; None where nobody knows."""
+    """Share of the bytes read that clustering could save; None where it isn't known."""
     outside: int | None = None
     """Files that aren't in the table's own layout; None where it records none."""
 
     @property
     def culprit(self) -> CommitAudit | None:
-        """Return the worst one, if there is one."""
+        """Return the worst culprit, if there is one."""
         return self.culprits[0] if self.culprits else None

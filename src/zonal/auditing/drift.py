@@ -1,4 +1,4 @@
-"""Whether a table has become worse: a ratio held against a limit, and against the best of its past."""
+"""Tell whether an alert is due: compare an audit's ratio with its limit, and with the best of past audits."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from zonal.auditing.savings import Saving
 from zonal.errors import ZonalError, in_python, option
 
 _LEAST = 0.01
-"""By how much a ratio has to be above the best one: small ones differ by chance, and cost little."""
+"""Least difference to the best ratio that counts: small ratios differ by chance, and cost little."""
 _TINY = 1e-12
 
 
@@ -18,11 +18,11 @@ class Limits:
     """When an alert is due; None switches it off."""
 
     ratio: float | None = 0.3
-    """Above this."""
+    """Alert above this ratio."""
     worse: float | None = 0.5
-    """Above the best of the last audits by more than this part of it: 0.5 is half as much again."""
+    """Alert above the best ratio of the last audits by more than this share of it: 0.5 is half as much again."""
     window: int = 10
-    """How many audits are the last ones."""
+    """Number of past audits to compare with."""
 
     def check(self) -> None:
         """Refuse limits that could never be crossed, or that mean nothing."""
@@ -41,15 +41,15 @@ class Drift:
 
     alerts: tuple[Alert, ...]
     tolerated: Alert | None
-    """A limit of the ratio that is crossed though nothing can be done about it."""
+    """The limit of the ratio, crossed where clustering would save too little for an alert."""
     saving: Saving
 
 
 def drift_of(ratio: float | None, past: Sequence[float | None], limits: Limits, saving: Saving) -> Drift:
     """Return the limits that a ratio crosses; `past` are the ratios of audits before it, oldest first.
 
-    Audits without a ratio tell nothing and are passed over. A ratio above its limit is an alert only where something
-    can be saved, or nobody knows whether; one that has become worse always is. A higher ratio never has fewer alerts.
+    Audits without a ratio are ignored. A ratio above its limit is an alert only where something can be saved, or that
+    isn't known; one that has become worse always is. A higher ratio never has fewer alerts.
     """
     limits.check()
     known = [each for each in past if each is not None]
@@ -59,9 +59,9 @@ def drift_of(ratio: float | None, past: Sequence[float | None], limits: Limits, 
     if ratio is None:
         return Drift((), None, saving)
     above, worse = _above(ratio, limits), _worse(ratio, known[-limits.window :], limits)
-    found = (above if saving.is_worth_it else None, worse)
+    alerts = (above if saving.is_worth_it else None, worse)
     tolerated = None if saving.is_worth_it else above
-    return Drift(tuple(alert for alert in found if alert is not None), tolerated, saving)
+    return Drift(tuple(alert for alert in alerts if alert is not None), tolerated, saving)
 
 
 def _above(ratio: float, limits: Limits) -> Alert | None:

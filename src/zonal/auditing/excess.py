@@ -1,7 +1,7 @@
-"""Files that are read for nothing, estimated from metadata: how likely it is that no row of a file matches.
+"""Estimate from metadata how likely it is that a file which is read holds no matching row.
 
-Rows are taken as spread evenly over the range of each column, and columns as independent. In doubt a file is needed:
-what isn't known of it makes it no likelier to be read for nothing.
+Rows are assumed to be spread evenly over the range of each column, and columns to be independent. In doubt a file is
+needed: unknown statistics never make a read without a match more likely.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.values.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 
 _MANY = 8
-"""From this many intervals on, they are summed up once instead of compared with each file."""
+"""Beyond this many intervals, coverage is interpolated instead of computed for each interval and file."""
 _CERTAIN = 14.0
-"""Where so many rows match in the mean, the chance that none does is one in a million: none."""
+"""Expected number of matching rows from which the chance that none matches, one in a million, counts as 0."""
 
 
 class Chances:
-    """A snapshot's files, ready to be asked how likely they hold nothing for a query."""
+    """Estimates for a snapshot's files how likely they hold no row for a query."""
 
     def __init__(self, snapshot: Snapshot, index: Index | None = None) -> None:
         files = snapshot.files
@@ -37,7 +37,7 @@ class Chances:
         """Return for each of these files the chance that no row matches; 0 where the metadata can't tell."""
         rows, row = self._known_rows[at], self.of_row(predicate, at)
         nothing = np.zeros(len(at))
-        rare = np.flatnonzero(rows * row < _CERTAIN)  # false for rows that aren't known
+        rare = np.flatnonzero(rows * row < _CERTAIN)  # false for an unknown number of rows
         with np.errstate(divide="ignore", invalid="ignore"):
             nothing[rare] = np.exp(rows[rare] * np.log(1 - row[rare]))
         nothing[rows == 0] = 1.0
@@ -61,11 +61,11 @@ class Chances:
         return fold(predicate, leaf, join)
 
     def _column(self, name: str) -> "_Column | None":
-        """Return what files tell of a column: by their own bounds, or where none has some, by partition values."""
+        """Return a column's statistics: the files' own bounds or, where none has any, partition values."""
         if name not in self._columns:
             known = [index.column(name) for index in (self._own, self._partition) if name in index]
-            told = next((column for column in known if len(column.values)), known[0] if known else None)
-            self._columns[name] = None if told is None else _Column.of(told, self._rows)
+            chosen = next((column for column in known if len(column.values)), known[0] if known else None)
+            self._columns[name] = None if chosen is None else _Column.of(chosen, self._rows)
         return self._columns[name]
 
 
@@ -76,11 +76,11 @@ class _Column:
     index: ColumnIndex
     line: Line
     low: Float64Array
-    """Where each file's range begins …"""
+    """Start of each file's range."""
     high: Float64Array
-    """… and ends; whole numbers fill a place each."""
+    """End of each file's range; a whole number is one step wide."""
     unclear: BoolArray
-    """Files whose range isn't known, or is none."""
+    """Files whose range is unknown or empty."""
     has_unclear: bool
     null_share: Float64Array
     """NaN where it isn't known."""
@@ -101,7 +101,7 @@ class _Column:
         return cls(index, line, low, high, unclear, bool(unclear.any()), null_share, has_nulls, nan_share)
 
     def null(self, node: Nulls, at: Int64Array) -> Float64Array:
-        """Return how likely a row is null, or not."""
+        """Return how likely a row is null or, negated, is not."""
         share = self.null_share[at]
         return np.where(np.isnan(share), 1.0, 1 - share if node.negated else share)
 
@@ -123,7 +123,7 @@ class _Column:
         width = np.subtract(high, low, out=low)
         with np.errstate(divide="ignore", invalid="ignore"):
             chance /= width
-        if not self.line.step:  # single values have no width, but each is worth one of those that are known
+        if not self.line.step:  # a single value has no width: it counts as one of the known bounds
             single = [interval for interval in intervals if self._is_single(interval)]
             if single:
                 met, values = self._met(single, at)
@@ -134,7 +134,7 @@ class _Column:
         return np.minimum(chance, 1.0, out=chance)
 
     def _is_single(self, interval: Interval) -> bool:
-        """Tell whether an interval is one place on the line: a value, or a range that the line is too coarse for."""
+        """Tell whether an interval is a point on the line: a value, or a range too narrow for its resolution."""
         start, end = self.line.span(interval)
         return end <= start
 
@@ -153,7 +153,7 @@ class _Column:
         return covered
 
     def _met(self, intervals: Sequence[Interval], at: Int64Array) -> tuple[Int64Array, Int32Array]:
-        """Return how many intervals each file's range meets, and how many of the column's bounds lie in it."""
+        """Return how many intervals each file's range meets, and how many distinct bounds lie in it."""
         lower, upper = self.index.lower[at], self.index.upper[at]
         limits = np.array([self.index.places(interval) for interval in intervals], np.int64).reshape(-1, 2)
         met = np.searchsorted(limits[:, 0], upper, side="right") - np.searchsorted(limits[:, 1], lower)

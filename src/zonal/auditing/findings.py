@@ -1,4 +1,4 @@
-"""From what queries read of each file to the audit: means, ratios, what each column does, and the worst of all."""
+"""Turn a replay of queries into an audit: means, ratios, what each column skips, and the worst files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ MOST_FILES, MOST_PARTITIONS = 10, 10
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a look at some rows and footers adds: shares, a number a query."""
+    """What sampled rows and footers add: shares, one number per query."""
 
     row_groups: Float64Array | None = None
     selectivity: Float64Array | None = None
@@ -42,7 +42,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """What queries read of an older version: a share a query."""
+    """What queries read of an older version: one share per query."""
 
     version: int | None
     shares: Float64Array
@@ -50,7 +50,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What an audit tells besides its numbers."""
+    """When and how an audit was made."""
 
     audited: datetime
     summary: Summary
@@ -60,7 +60,7 @@ class Circumstances:
 
 
 def standing_of(replayed: Replay, snapshot: Snapshot, weights: Float64Array) -> Standing:
-    """Return what simulations are held against."""
+    """Return a replay as the standing with which predictions are compared."""
     total = max(int(snapshot.files.sizes.sum()), 1)
     read, inside = replayed.bytes / total, replayed.partition_bytes / total
     count = len(snapshot.files)
@@ -70,7 +70,7 @@ def standing_of(replayed: Replay, snapshot: Snapshot, weights: Float64Array) -> 
 
 
 def ratio_of(replayed: Replay, asked: BoundQueries) -> float | None:
-    """Return the files read, of those in partitions that might match, over the queries that a layout could help."""
+    """Return files read / files in matching partitions, over the queries that a layout could help."""
     return _ratio(replayed.files, replayed.partition_files, helpable(asked))
 
 
@@ -85,7 +85,7 @@ def findings(
     earlier: Earlier | None = None,
     drift: Drift | None = None,
 ) -> Audit:
-    """Put an audit together."""
+    """Put an audit together from its parts."""
     files = snapshot.files
     count, total = max(len(files), 1), max(int(files.sizes.sum()), 1)
     weights, helped = asked.weights, helpable(asked)
@@ -152,7 +152,7 @@ def _operation(snapshot: Snapshot) -> str:
 
 
 def asked_text(predicate: Predicate, *, hide: bool = False) -> str:
-    """Return what a query asks for; of one that asks for everything, this."""
+    """Describe a query's predicate; one that is always true matches everything."""
     if isinstance(predicate, Constant) and predicate.value:
         return EVERYTHING
     return describe(predicate, hide=hide)
@@ -164,7 +164,7 @@ def _ratio(read: Int64Array, of: Int64Array, weights: Float64Array) -> float | N
 
 
 def _share(weights: Float64Array, amounts: Int64Array, whole: int) -> float:
-    """Return the mean share; weights whose sum is 1 but for a rounding don't make it more than all."""
+    """Return the mean share; rounded weights don't make it more than 1."""
     return min(float(weights @ amounts) / whole, 1.0)
 
 
@@ -181,11 +181,11 @@ def _queries(
     snapshot: Snapshot, asked: BoundQueries, replayed: Replay, seen: Seen, earlier: Earlier | None, *, hide: bool
 ) -> tuple[QueryAudit, ...]:
     count, total = max(len(snapshot.files), 1), max(int(snapshot.files.sizes.sum()), 1)
-    found = []
+    audits = []
     for at in np.argsort(-(asked.weights * replayed.bytes), kind="stable").tolist():
         query, inside = asked.queries[at], int(replayed.partition_files[at])
         hindrance, remedy = hindrance_of(asked.bounds[at], snapshot)
-        found.append(
+        audits.append(
             QueryAudit(
                 query=asked_text(query.predicate, hide=hide),
                 source=query.source,
@@ -208,7 +208,7 @@ def _queries(
                 remedy=remedy,
             )
         )
-    return tuple(found)
+    return tuple(audits)
 
 
 def _at(shares: Float64Array | None, number: int) -> float | None:
@@ -222,7 +222,7 @@ def _columns(snapshot: Snapshot, asked: BoundQueries, replayed: Replay) -> tuple
     weights.update(filtered)
     files, constant = snapshot.files, set(snapshot.partitioning)
     parted = dict.fromkeys([*replayed.skipped_by_partition, *(name for name in filtered if name in constant)])
-    found = [
+    audits = [
         ColumnAudit(
             name,
             weights.get(name, 0.0),
@@ -234,25 +234,25 @@ def _columns(snapshot: Snapshot, asked: BoundQueries, replayed: Replay) -> tuple
     ]
     for name in dict.fromkeys([*replayed.skipped, *(name for name in filtered if name not in constant)]):
         shares = replayed.skipped.get(name, (0.0, 0.0))
-        found.append(ColumnAudit(name, weights.get(name, 0.0), _with_bounds(files, named.get(name, (name,))), *shares))
-    return tuple(sorted(found, key=lambda column: (not column.partitions, -column.skipped_bytes)))
+        audits.append(ColumnAudit(name, weights.get(name, 0.0), _with_bounds(files, named.get(name, (name,))), *shares))
+    return tuple(sorted(audits, key=lambda column: (not column.partitions, -column.skipped_bytes)))
 
 
 def _labels(asked: BoundQueries) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
-    """Return what skipping parts of queries are called, with their columns, and the weight of queries with them."""
+    """Return by the label of each conjunct its columns, and the weight of the queries that have it."""
     columns: dict[str, tuple[str, ...]] = {}
     weights: dict[str, float] = {}
     for bound, weight in zip(asked.bounds, asked.weights.tolist(), strict=True):
-        found = {label_of(part): tuple(columns_of(part)) for part in conjuncts(bound)}
-        found.update({bucket_label(name): (name,) for names in tuple(found.values()) for name in names})
-        columns.update(found)
-        for label in found:
+        labels = {label_of(part): tuple(columns_of(part)) for part in conjuncts(bound)}
+        labels.update({bucket_label(name): (name,) for names in tuple(labels.values()) for name in names})
+        columns.update(labels)
+        for label in labels:
             weights[label] = weights.get(label, 0.0) + weight
     return columns, weights
 
 
 def _with_bounds(files: Files, names: Sequence[str]) -> int:
-    """Count the files that have bounds of all these columns."""
+    """Count the files with bounds of all these columns."""
     known = np.ones(len(files), np.bool_)
     for name in names:
         bounds = files.bounds.get(name)

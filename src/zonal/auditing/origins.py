@@ -1,4 +1,4 @@
-"""Where wide files came from: those who had made them so before a commit wrote them again."""
+"""Trace wide files that a commit rewrote to the commits that had made them wide."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,19 +14,19 @@ from zonal.snapshot import Commit, Files, Snapshot
 from zonal.values.arrays import Float64Array, Int64Array
 
 STEPS_BACK = 10
-"""Commits that are followed back from one that rewrote files as they were."""
+"""Commits to trace back from one that rewrote files as wide as they were."""
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Who had made files wide that a commit wrote again."""
+    """The commits that had made files wide before another one rewrote them."""
 
     commits: tuple[Commit, ...]
-    """One that rewrote files, or appends in the order of time."""
+    """One rewrite, or appends in order of time."""
     are_appends: bool
     widths: tuple[Width, ...]
-    """Of the files that queries read today: against those that the commit replaced or, of appends, against the files
-    beside which they were added."""
+    """Of the files that queries read today, against those that the rewrite replaced or those beside which appends added
+    theirs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Appended:
     """Appends whose files were wider than those beside them."""
 
     commits: tuple[Commit, ...]
-    """In the order of time."""
+    """In order of time."""
     beside: Replaced
     """The other files: those that were replaced together with theirs or, if there were none, all of the version."""
 
@@ -49,9 +49,9 @@ def origin_of(
     *,
     appends: bool = True,
 ) -> Origin | None:
-    """Follow files that a commit rewrote as wide as they were to those who made them wide, if there is somebody.
+    """Trace files that a commit rewrote as wide as they were to the commits that made them wide, if there are any.
 
-    Without `appends`, only to one that rewrote files.
+    Without `appends`, only rewrites are considered.
     """
     for _ in range(STEPS_BACK):
         version = before.version
@@ -67,16 +67,16 @@ def origin_of(
             return None
         if is_harmful(widths.since(version.files, chosen, earlier), weights):
             now = widths.since(snapshot.files, files, earlier)
-            return Origin((commit,), False, now) if is_harmful(now, weights) else None  # else they were repaired
+            return Origin((commit,), False, now) if is_harmful(now, weights) else None  # else they were repaired since
         before = earlier
     return None
 
 
 def appended_in(replaced: Replaced, widths: Widths, weights: Mapping[str, float]) -> Appended | None:
-    """Find the appends among the authors of replaced files that had spoiled the version before, if any had.
+    """Find those appends of the replaced files that had spoiled the version before, if there are any.
 
-    A compaction of what a stream appended widens nothing: the files were as wide before. Yet they are what queries
-    read, and the appends are not to be seen in the table any more.
+    A compaction of what a stream appended widens nothing: the files were as wide before. Yet queries read them, and
+    no live file leads to the appends any more.
     """
     version = replaced.version
     if version is None:
@@ -100,7 +100,7 @@ def appended_in(replaced: Replaced, widths: Widths, weights: Mapping[str, float]
 
 
 def _parts_of_tails(groups: Sequence[Int64Array], files: Files, replaced: Int64Array) -> Float64Array:
-    """Return the part of the replaced bytes that each commit and all behind it had added."""
+    """Return the share of the replaced bytes that each commit and all later ones had added."""
     sizes = np.zeros(len(files))
     sizes[replaced] = np.maximum(files.sizes[replaced], 1)
     added = np.array([sizes[group].sum() for group in groups])
@@ -111,7 +111,7 @@ def _parts_of_tails(groups: Sequence[Int64Array], files: Files, replaced: Int64A
 def _main_author(version: Snapshot, files: Int64Array) -> tuple[Commit | None, Int64Array]:
     """Return the commit that added most bytes of these files, and its files among them.
 
-    One of zonal comes behind all others: what it clustered is what they are held against.
+    One of zonal comes last: its clustering is what others are compared with.
     """
     authors, places = np.unique(version.files.added_by[files], return_inverse=True)
     bytes_ = np.bincount(places, version.files.sizes[files])

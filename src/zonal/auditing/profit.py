@@ -1,4 +1,4 @@
-"""Which queries bounds can't help, why, and what would."""
+"""Tell which queries bounds can't help, why, and how to change them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from zonal.snapshot import UNKNOWN, Bounds, Files, Snapshot
 from zonal.values.arrays import Float64Array
 
 _MOST = 3
-"""Hindrances that are told of one query."""
+"""Hindrances that are listed per query."""
 _REMEDIES = (
     ("parameter", "Log the values that {column} is compared with."),
     ("plan", "Log the query's text, too: Spark's plan leaves out what {column} is compared with."),
@@ -24,7 +24,7 @@ _REMEDIES = (
     ("subquery", "Give the smallest and the largest value of {column} in the query, too."),
     ("column", "Compare {column} itself with a value or a range, too."),
 )
-"""What helps against a reason with this word in it; the first one counts."""
+"""Remedies by a word of the reason; the first that occurs counts."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ _Hindrances = tuple[_Hindrance, ...]
 
 
 def is_hopeless(bound: Bound) -> bool:
-    """Tell whether no layout and no statistics could ever help: it has no filter, or none that bounds can decide."""
+    """Tell whether no layout and no statistics could help: there is no filter, or none that bounds can decide."""
 
     def leaf(node: Bound) -> bool:
         return isinstance(node, Anything)
@@ -58,7 +58,7 @@ def helpable(asked: BoundQueries) -> Float64Array:
 def hindrance_of(bound: Bound, snapshot: Snapshot) -> tuple[str, str]:
     """Return why bounds can't help a query and what would; both are empty where a layout can help it.
 
-    Of an AND every part must be hindered, of an OR one.
+    A conjunction is hindered where every part is, a disjunction where one is.
     """
 
     def leaf(node: Bound) -> _Hindrances:
@@ -71,9 +71,9 @@ def hindrance_of(bound: Bound, snapshot: Snapshot) -> tuple[str, str]:
         return () if helped else tuple(each for part in parts for each in part)
 
     hindrances: _Hindrances = fold(bound, leaf, join)
-    found = list(dict.fromkeys(hindrances))[:_MOST]
-    remedies = dict.fromkeys(each.remedy for each in found)
-    return "; ".join(each.reason for each in found), " ".join(remedies)
+    listed = list(dict.fromkeys(hindrances))[:_MOST]
+    remedies = dict.fromkeys(each.remedy for each in listed)
+    return "; ".join(each.reason for each in listed), " ".join(remedies)
 
 
 def _leaf(node: Bound, snapshot: Snapshot) -> _Hindrances:
@@ -100,7 +100,7 @@ def _hidden(node: Anything) -> _Hindrance:
 
 
 def _is_told(node: Ranges | Nulls, snapshot: Snapshot) -> bool:
-    """Tell whether the files, their partition values or their buckets tell anything of what a leaf asks for."""
+    """Tell whether any file's bounds, partition values or buckets can decide a leaf."""
     files = snapshot.files
     both = [bounds[node.column] for bounds in (files.bounds, files.partition_bounds) if node.column in bounds]
     if isinstance(node, Nulls):

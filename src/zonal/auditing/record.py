@@ -1,4 +1,4 @@
-"""What the history remembers of an audit."""
+"""Turn an audit into its record in the history."""
 
 from zonal.auditing.audit import Audit
 from zonal.history.records import AuditRecord
@@ -6,7 +6,7 @@ from zonal.layouts.layout import short_text
 
 
 def audit_record(found: Audit) -> AuditRecord:
-    """Return what is remembered of an audit: its numbers, and no query."""
+    """Return what the history records of an audit: numbers, and no query."""
     culprit = found.culprit if found.alerts else None
     return AuditRecord(
         table=found.table,

@@ -1,4 +1,4 @@
-"""An older version of a table under today's names: columns are the same by field id, not by what they are called."""
+"""Read an older version of a table under today's column names; columns are identified by field id."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,10 +15,9 @@ from zonal.values.words import family_of
 def named_as(older: Snapshot, current: Snapshot) -> Snapshot:
     """Return an older version of the same table with the names and types that the columns have in `current`.
 
-    A condition that is bound to the current schema can be asked of it. Columns are found by field id, or by their path
-    in the files where the table has no ids; one that the older version didn't have, or that had the same name but was
-    another one, has no bounds, and skips nothing. Partition columns of Delta tables, which no file has, are found by
-    name.
+    A predicate that is bound to the current schema can be evaluated on it. Columns are matched by field id, or by path
+    in the files where the table has no ids; one that the older version lacks, or where another column had the name,
+    has no bounds, and skips nothing. Partition columns of Delta tables, which no file has, are matched by name.
     """
     names = _older_names(older, current)
     files = older.files
@@ -37,16 +36,16 @@ def named_as(older: Snapshot, current: Snapshot) -> Snapshot:
 
 
 def _older_names(older: Snapshot, current: Snapshot) -> dict[str, str]:
-    """Return, by today's name, what the columns were called."""
-    by_id = {found.field_id: name for name, found in older.physical.items() if found.field_id is not None}
-    by_path = {found.path: name for name, found in older.physical.items() if found.field_id is None}
+    """Return the older names of columns by today's."""
+    by_id = {column.field_id: name for name, column in older.physical.items() if column.field_id is not None}
+    by_path = {column.path: name for name, column in older.physical.items() if column.field_id is None}
     names = {}
     for name, wanted in current.physical.items():
         old = by_path.get(wanted.path) if wanted.field_id is None else by_id.get(wanted.field_id)
         if old is not None:
             names[name] = old
-    told = {*older.files.bounds, *older.files.partition_bounds}
-    return names | {name: name for name in told if name not in older.physical and name not in current.physical}
+    known = {*older.files.bounds, *older.files.partition_bounds}
+    return names | {name: name for name in known if name not in older.physical and name not in current.physical}
 
 
 def _renamed(
@@ -74,7 +73,7 @@ def _type_of(schema: pa.Schema, name: str) -> pa.DataType | None:
 
 
 def _decoded(bounds: Mapping[str, Bounds], name: str, older: pa.DataType | None, kind: pa.DataType | None) -> Bounds:
-    """Return bounds in today's type; those of a type that orders values otherwise, or that it can't hold, are unknown.
+    """Return bounds in today's type; they are unknown where the older type orders values otherwise, or doesn't fit.
 
     A table that was overwritten may have texts where there were numbers, and '100' is less than '5'.
     """

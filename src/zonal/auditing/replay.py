@@ -1,4 +1,4 @@
-"""A log's queries asked again: what each reads of a table's files, and what of that for nothing."""
+"""Replay a log's queries on a table's metadata: what each reads, and how much of that without a match."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from zonal.snapshot import Files, Snapshot
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 
 _MOST_FILES = 5_000
-"""Files of a query of which excess is computed; of more, for every so many files once."""
+"""Files per query for which excess is computed; of more files, a systematic sample of about this size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,34 +20,34 @@ class Replay:
     """What queries read of a table as it is: counts are exact, excess is estimated."""
 
     files: Int64Array
-    """A number a query: files that it reads, …"""
+    """Files read, one number per query."""
     bytes: Int64Array
-    """… and their bytes."""
+    """Bytes read, one number per query."""
     partition_files: Int64Array
-    """A number a query: files of the partitions that might match, …"""
+    """Files of the partitions that might match, one number per query."""
     partition_bytes: Int64Array
-    """… and their bytes."""
+    """Bytes of the partitions that might match, one number per query."""
     in_partition: BoolArray
-    """A row a partition and a column a query: whether the partition might hold what the query needs."""
+    """Whether a partition might match a query; shape (partitions, queries)."""
     read: Float64Array
-    """A number a file: weight of the queries that read it."""
+    """Weight of the queries that read a file, one number per file."""
     excess: Float64Array
-    """A number a file: weight of the queries that read it and find nothing there."""
+    """Weight of the queries that read a file without a match, one number per file."""
     excess_files: Float64Array
-    """A number a query: files that it reads for nothing, …"""
+    """Files read without a match, one number per query."""
     excess_bytes: Float64Array
-    """… and their bytes."""
+    """Bytes read without a match, one number per query."""
     skipped: Mapping[str, tuple[float, float]]
-    """By column, what bounds skip: the share of the table's files and of its bytes, in the mean over the queries. A
-    file counts for the first column (or columns, joined with ` or `) that excludes it."""
+    """What bounds skip, by column: mean shares of the table's files and bytes over the queries. A file counts for the
+    first column (or columns, joined with ` or `) that excludes it."""
     skipped_by_partition: Mapping[str, tuple[float, float]]
-    """The same of partition values."""
+    """What partition values skip, by column, as in `skipped`."""
 
 
 def replay(snapshot: Snapshot, bounds: Sequence[Bound], weights: Float64Array, *, excess: bool = True) -> Replay:
-    """Ask every query of the table's files; `weights` sum to 1.
+    """Match every query against the table's files; `weights` sum to 1.
 
-    Counts are those of `FileIndex.prune`. Without `excess`, what is read for nothing stays 0.
+    Counts are those of `FileIndex.prune`. Without `excess`, what is read without a match stays 0.
     """
     files, tally = snapshot.files, QueryCounter(snapshot, bounds)
     chances = Chances(snapshot, tally.index) if excess else None
@@ -61,7 +61,7 @@ def replay(snapshot: Snapshot, bounds: Sequence[Bound], weights: Float64Array, *
 
 
 def _for_nothing(chances: Chances, bound: Bound, files: Int64Array, query: int) -> Float64Array:
-    """Return the chance of each file that no row matches; of many files, one in the midst of a few stands for them.
+    """Return for each file the chance that no row matches; of many files, one of every few stands for these.
 
     Which one that is differs from query to query, so that no file is always left out.
     """
@@ -69,55 +69,55 @@ def _for_nothing(chances: Chances, bound: Bound, files: Int64Array, query: int) 
     if step <= 1:
         return chances.of_nothing(bound, files)
     starts = np.arange(0, len(files), step)
-    asked = np.minimum(starts + query % step, len(files) - 1)
-    return np.repeat(chances.of_nothing(bound, files[asked]), step)[: len(files)]
+    sampled = np.minimum(starts + query % step, len(files) - 1)
+    return np.repeat(chances.of_nothing(bound, files[sampled]), step)[: len(files)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """What was added up over the queries so far."""
+    """Sums over the queries so far."""
 
     sizes: Int64Array
     weighed: Float64Array
     """The sizes as floats."""
     counts: Int64Array
-    """A row each for files, bytes, and both of partitions; a column a query."""
+    """Files, bytes, files of partitions and bytes of partitions; shape (4, queries)."""
     in_partition: BoolArray
     read: Float64Array
     excess: Float64Array
     for_nothing: Float64Array
-    """A row each for files and bytes; a column a query."""
+    """Files and bytes; shape (2, queries)."""
     skipped: dict[str, Float64Array]
     skipped_by_partition: dict[str, Float64Array]
 
     @classmethod
     def of(cls, files: Files, queries: int) -> "_Sums":
         in_partition = np.zeros((int(files.partition.max(initial=-1)) + 1, queries), np.bool_)
-        a_file = np.zeros((2, len(files)))
+        per_file = np.zeros((2, len(files)))
         counts = np.zeros((4, queries), np.int64)
         return cls(
             files.sizes,
             files.sizes.astype(np.float64),
             counts,
             in_partition,
-            a_file[0],
-            a_file[1],
+            per_file[0],
+            per_file[1],
             np.zeros((2, queries)),
             {},
             {},
         )
 
     def add(self, query: int, needed: Needed, weight: float) -> None:
-        """Count a query's files."""
+        """Add what a query reads."""
         self.counts[:, query] = len(needed.files), needed.bytes, *needed.in_partitions
         self.in_partition[needed.partitions, query] = True
-        self.read[needed.files] += weight  # no file comes twice
+        self.read[needed.files] += weight  # no file occurs twice
         for sums, skipped in ((self.skipped, needed.by_bounds), (self.skipped_by_partition, needed.by_partition)):
             for name, amount in skipped.items():
                 sums[name] = sums.get(name, np.zeros(2)) + weight * np.array(amount)
 
     def add_excess(self, query: int, needed: Needed, weight: float, nothing: Float64Array) -> None:
-        """Count what a query finds nothing in."""
+        """Add what a query reads without a match."""
         self.for_nothing[:, query] = nothing.sum(), np.einsum("i,i", nothing, self.weighed[needed.files])
         self.excess[needed.files] += weight * nothing
 
@@ -128,7 +128,7 @@ class _Sums:
             {name: (float(sums[0] / whole[0]), float(sums[1] / whole[1])) for name, sums in each.items()}
             for each in (self.skipped, self.skipped_by_partition)
         ]
-        excess = np.minimum(self.excess, self.read)  # which sums of rounded numbers may exceed by little
+        excess = np.minimum(self.excess, self.read)  # sums of rounded numbers may exceed it slightly
         files, sizes, partition_files, partition_sizes = self.counts
         return Replay(
             files, sizes, partition_files, partition_sizes, self.in_partition, self.read, excess,

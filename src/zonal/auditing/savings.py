@@ -1,4 +1,4 @@
-"""What could be saved of what queries read: whether there is anything to be done about a high ratio."""
+"""Estimate what clustering could save of what queries read: whether a high ratio can be helped."""
 
 from dataclasses import dataclass
 
@@ -12,32 +12,32 @@ from zonal.snapshot import Snapshot
 from zonal.values.arrays import BoolArray, Float64Array
 
 WORTH = 0.1
-"""What must be saved of the bytes that queries read for a rewrite to be worth it."""
+"""Share of the bytes read that must be saved for a rewrite to be worth it."""
 
 
 @dataclass(frozen=True)
 class Saving:
-    """What could be saved, of the bytes that queries which a layout can help read now; None where nobody knows."""
+    """Shares of the bytes read now, by queries that a layout can help, that could be saved; None where unknown."""
 
     anew: float | None = None
     """By clustering the whole table anew, as predicted from a sample of its rows."""
     outside: float | None = None
-    """By clustering the files that aren't in the table's layout, if they are read then as the others are now."""
+    """By clustering the files outside of the table's layout, if they are then read as the others are now."""
 
     @property
     def most(self) -> float | None:
-        """Return the larger one of what is known."""
+        """Return the larger known share."""
         known = [each for each in (self.anew, self.outside) if each is not None]
         return max(known) if known else None
 
     @property
     def is_worth_it(self) -> bool:
-        """Tell whether something can be done, or whether nobody knows."""
+        """Tell whether clustering saves enough, or whether that isn't known."""
         return self.most is None or self.most >= WORTH
 
 
 def saving_of(snapshot: Snapshot, asked: BoundQueries, replayed: Replay, fresh: Float64Array | None) -> Saving:
-    """Say what could be saved; `fresh` are the shares of the bytes that each query would read of a fresh layout."""
+    """Estimate what could be saved; `fresh` is the share that each query would read after clustering anew."""
     return Saving(_anew(snapshot, asked, replayed, fresh), _outside(snapshot, asked, replayed))
 
 
@@ -56,7 +56,7 @@ def _outside(snapshot: Snapshot, asked: BoundQueries, replayed: Replay) -> float
     everything = sum(
         weight for bound, weight in zip(asked.bounds, asked.weights.tolist(), strict=True) if is_hopeless(bound)
     )
-    read = np.maximum(replayed.read - everything, 0.0) * sizes  # what no layout can help reads every file
+    read = np.maximum(replayed.read - everything, 0.0) * sizes  # queries that no layout can help read every file
     whole = float(read.sum())
     if whole <= 0:
         return 0.0
@@ -67,7 +67,7 @@ def in_layout(snapshot: Snapshot) -> BoolArray | None:
     """Tell which files are in the layout that the table records; None where it records none."""
     if snapshot.layout is None:
         return None
-    found: BoolArray = pc.fill_null(pc.equal(snapshot.files.layout_ids, snapshot.layout.id), False).to_numpy(
+    inside: BoolArray = pc.fill_null(pc.equal(snapshot.files.layout_ids, snapshot.layout.id), False).to_numpy(
         zero_copy_only=False
     )
-    return found
+    return inside

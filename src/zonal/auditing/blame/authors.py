@@ -9,7 +9,7 @@ from zonal.snapshot import Commit
 ZONAL: Final = "zonal"
 """The kind of zonal's own commits."""
 LONGEST = 100
-"""Characters of a name that others chose."""
+"""Characters of an untrusted name that are shown."""
 
 
 def writer_of(commit: Commit) -> str:
@@ -18,12 +18,12 @@ def writer_of(commit: Commit) -> str:
 
 
 def time_of(commit: Commit) -> tuple[float, int]:
-    """Return what puts commits in the order of time; one without a time comes first."""
+    """Return a sort key for the order of time; a commit without a time comes first."""
     return (-math.inf if commit.time is None else commit.time.timestamp()), commit.id
 
 
 def in_common(texts: Iterable[str]) -> str:
-    """Return the text that all are; an empty one where they differ.
+    """Return the text that all of them are; an empty one where they differ.
 
     >>> in_common(["WRITE", "WRITE"]), in_common(["WRITE", "DELETE"])
     ('WRITE', '')
@@ -33,7 +33,7 @@ def in_common(texts: Iterable[str]) -> str:
 
 
 def plain(text: str, limit: int = LONGEST) -> str:
-    """Return a text of others on one line, without what can't be seen, and not too long.
+    """Return untrusted text on one line, without unprintable characters, and shortened.
 
     >>> plain("OPTI" + chr(10) + "MIZE")
     'OPTI�MIZE'

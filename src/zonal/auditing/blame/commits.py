@@ -1,7 +1,7 @@
-"""Which commits added the files that queries read, whether they made them wider, and who is to blame.
+"""Tell which commits added the files that queries read, whether they widened them, and which are to blame.
 
-A commit is held against the files that it replaced, as the versions around it tell them, or against the table's other
-files where it replaced none. Older versions are read for the few commits that matter most.
+A commit's files are compared with those that it replaced, by the versions before and after it, or with the table's
+other files where it replaced none. Older versions are read for the few commits that matter most.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,13 @@ from zonal.auditing.replay import Replay
 from zonal.snapshot import Snapshot
 
 MOST_COMMITS = 50
-"""Commits that are told one by one."""
+"""Commits that are listed one by one."""
 LOOKED_AT, MORE_LOOKED_AT = 5, 15
-"""Commits whose versions before and after are read; more of them where that is quick, …"""
+"""Commits whose versions before and after are read: of any table, and in addition of small ones."""
 MANY_FILES = 20_000
-"""… which it is with fewer files than these."""
+"""Files up to which a table is small, and its versions are read quickly."""
 VERSIONS_EACH = 3
-"""Versions that are read for a commit, in the mean."""
+"""Mean number of versions that may be read per commit."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,16 @@ class Commits:
     """What a table's commits did."""
 
     told: tuple[CommitAudit, ...] = ()
-    """The culprits first, then those that cause most of what is read for nothing."""
+    """The culprits first, then by their share of the excess."""
     culprits: tuple[CommitAudit, ...] = ()
     """The worst first; several commits together may be one of them."""
 
 
 def commits_of(snapshot: Snapshot, replayed: Replay, weights: Mapping[str, float], at: At) -> Commits:
-    """Tell what each commit's live files cost, and who made them so.
+    """Tell what each commit's live files cost, and which commits made them so.
 
-    `weights` are the queries' by the columns that they filter, and `at` returns a version of the table, or None where
-    it is gone; it is asked for the versions around the commits that matter most, of large tables for a few. Of more
+    `weights` are those of the queries per filtered column. `at` returns a version of the table, or None where it is
+    gone; it is called for the versions around the commits that matter most, for large tables around fewer. Of more
     than 50 commits, those that matter least are joined in the last row.
     """
     groups = groups_of(snapshot, replayed)
@@ -72,10 +72,10 @@ def _looked_at(groups: Sequence[Group], snapshot: Snapshot) -> set[int]:
 
 
 class _Past:
-    """Older versions, some at a time: a large table's takes seconds to read, and much memory."""
+    """A bounded cache of older versions: one of a large table takes seconds to read, and much memory."""
 
     def __init__(self, at: At, most: int, kept: int) -> None:
-        """Read at most so many, and keep so many of them."""
+        """Read at most `most` versions, and keep the last `kept` in memory."""
         self._at = at
         self._left, self._most_kept = most, kept
         self._kept: dict[int, Snapshot | None] = {}
@@ -88,7 +88,7 @@ class _Past:
             self._left -= 1
             found = self._at(version)
             self._kept = {**dict(list(self._kept.items())[1 - self._most_kept :]), version: found}
-        self._kept[version] = self._kept.pop(version)  # the last one that was asked for is the last to go
+        self._kept[version] = self._kept.pop(version)  # least recently used first
         return self._kept[version]
 
 
@@ -149,7 +149,7 @@ def _audit(group: Group, deed: Deed, kind: str, since: int | None) -> CommitAudi
 
 
 def _since(group: Group, before: Replaced | None, origin: Origin | None) -> int | None:
-    """Return the commit with which it began; an overwrite may be a delete and an append."""
+    """Return the commit with which the harm began; an overwrite may be a delete and an append."""
     if origin is not None:
         return origin.commits[0].id
     return group.id if before is None or before.deleted_by is None else before.deleted_by

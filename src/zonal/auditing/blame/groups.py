@@ -1,4 +1,4 @@
-"""A table's live files, by the commit that added them."""
+"""Group a table's live files by the commit that added them."""
 
 from dataclasses import dataclass
 
@@ -14,33 +14,33 @@ class Group:
     """The live files that one commit added."""
 
     id: int | None
-    """None for files of which the metadata doesn't tell who added them."""
+    """None where the metadata doesn't tell which commit added the files."""
     commit: Commit | None
     """None where the history doesn't have it any more."""
     files: Int64Array
     bytes: int
     read: float
-    """Its part of all bytes that queries read …"""
+    """Its share of the bytes that queries read."""
     read_files: float
-    """… of all files, each time counted …"""
+    """Its share of all reads of a file by a query."""
     excess: float
-    """… and of the bytes that they read for nothing."""
+    """Its share of the bytes that are read without a matching row."""
 
     @property
     def part(self) -> float:
-        """Return how much it matters."""
+        """Return the largest of its shares: how much it matters."""
         return max(self.read, self.read_files, self.excess)
 
 
 def groups_of(snapshot: Snapshot, replayed: Replay) -> list[Group]:
-    """Return the live files of each commit, those that matter most first."""
+    """Return one group per commit, those that matter most first."""
     files = snapshot.files
     sizes = files.sizes.astype(np.float64)
     read, read_files = _parts(sizes * replayed.read), _parts(replayed.read)
     excess = _parts(sizes * replayed.excess)
     order = np.argsort(files.added_by, kind="stable")
     starts = np.flatnonzero(np.diff(files.added_by[order], prepend=np.iinfo(np.int64).min))
-    found = []
+    groups = []
     for chosen in np.split(order, starts[1:]) if len(order) else []:
         number = int(files.added_by[chosen[0]])
         group = Group(
@@ -52,8 +52,8 @@ def groups_of(snapshot: Snapshot, replayed: Replay) -> list[Group]:
             read_files=float(read_files[chosen].sum()),
             excess=float(excess[chosen].sum()),
         )
-        found.append(group)
-    return sorted(found, key=lambda group: (-group.part, -group.excess))
+        groups.append(group)
+    return sorted(groups, key=lambda group: (-group.part, -group.excess))
 
 
 def _parts(amounts: Float64Array) -> Float64Array:

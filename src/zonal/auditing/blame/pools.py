@@ -1,7 +1,7 @@
-"""Commits taken together, for each of many may be too small to be blamed.
+"""Pool commits of which each alone may be too small to be blamed.
 
-Appends are what a stream does to a clustered table; rewrites go from partition to partition, or write files again that
-somebody else had widened.
+A stream spoils a clustered table by many appends; rewrites go from partition to partition, or rewrite files that
+another commit had widened.
 """
 
 import math
@@ -23,14 +23,14 @@ from zonal.snapshot import Commit
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """A commit's live files, and what is told of them."""
+    """A commit's live files, and their audit."""
 
     group: Group
     audit: CommitAudit
     compared: bool
-    """Whether its files are held against those that it replaced."""
+    """Whether its files are compared with those that it replaced."""
     origin: Origin | None
-    """Who had made its files wide before."""
+    """The commits that had made its files wide before."""
     word: str = "version"
     """What the table's format calls a commit."""
 
@@ -62,13 +62,13 @@ def pools_of(
 def _last_appends(
     appends: Sequence[tuple[Group, Commit]], widths: Widths, weights: Mapping[str, float]
 ) -> Iterator[CommitAudit]:
-    """Take the last so many appends together as do most harm: those before them were as good as the table is."""
+    """Pool as many of the last appends as do most harm together; earlier ones were as narrow as the table is."""
     ordered = sorted(appends, key=lambda pair: time_of(pair[1]))
     groups = [group for group, _ in ordered]
     shares = np.array([[group.read, group.read_files] for group in groups])
-    read = np.cumsum(shares[::-1], axis=0)[::-1].max(axis=1)  # of each append and all behind it
-    found = harms(read, widths.tails([group.files for group in groups]), weights)
-    first = last_harmful(found)
+    read = np.cumsum(shares[::-1], axis=0)[::-1].max(axis=1)  # of each append and all later ones
+    harm = harms(read, widths.tails([group.files for group in groups]), weights)
+    first = last_harmful(harm)
     if first is not None and first < len(groups) - 1:
         pool, commits = groups[first:], [commit for _, commit in ordered[first:]]
         files = np.sort(np.concatenate([group.files for group in pool]))
@@ -89,7 +89,7 @@ def _rewrites(pool: Sequence[Told]) -> CommitAudit:
 
 
 def _joined_origin(origins: Sequence[Origin]) -> Origin | None:
-    """Put the commits of origins of one kind together."""
+    """Join the commits of origins of one kind."""
     if not origins:
         return None
     commits = {commit.id: commit for origin in origins for commit in origin.commits}
@@ -97,7 +97,7 @@ def _joined_origin(origins: Sequence[Origin]) -> Origin | None:
 
 
 def _mean_widths(pool: Sequence[Told]) -> Iterator[Width]:
-    """Yield the mean widths, by the bytes of each commit's files, of the columns that are known of all."""
+    """Yield mean widths, weighted by the bytes of each commit's files, of the columns that are known for all."""
     names = [each.column for each in pool[0].audit.widths]
     known = [{width.column: width for width in each.audit.widths} for each in pool]
     bytes_ = np.array([max(each.group.bytes, 1) for each in pool], np.float64)
@@ -112,7 +112,7 @@ def _mean_widths(pool: Sequence[Told]) -> Iterator[Width]:
 def _together(
     groups: Sequence[Group], commits: Sequence[Commit], kind: str, widths: tuple[Width, ...], sentence: str
 ) -> CommitAudit:
-    """Add up commits, which are in the order of time."""
+    """Add up commits, given in order of time."""
     return CommitAudit(
         id=None,
         time=commits[-1].time,

@@ -1,4 +1,4 @@
-"""Which files a commit replaced, by the versions before and after it."""
+"""Find the files that a commit replaced, by the versions before and after it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ At = Callable[[int], Snapshot | None]
 
 @dataclass(frozen=True, eq=False)
 class Replaced:
-    """What was there in place of a commit's files."""
+    """The files that a commit's files replaced."""
 
     version: Snapshot | None
     """The version that had them, with today's names; None where there was none before the commit."""
     files: Int64Array
-    """Numbers of these files in `version`: those that the commit removed, and its own that it only marked anew."""
+    """Their numbers in `version`: files that the commit removed, and its own that it only marked anew."""
     removed: int
-    """How many the commit removed."""
+    """Number of files that the commit removed."""
     deleted_by: int | None = None
     """The commit right before, if that one removed them: PyIceberg overwrites by a delete and an append."""
 
@@ -36,7 +36,7 @@ def replaced_by(
     """Find what a commit replaced by `files` of `added`; None where a version isn't there any more.
 
     A file with the same path before and after has been marked anew, as Delta does with deletion vectors. `columns` are
-    those by which an append is told from an overwrite, where a delete came right before it.
+    those that tell an append from an overwrite, where a delete came right before it.
     """
     if commit.parent is None:
         # Once older versions have expired, the oldest commit may have lost its parent.
@@ -44,7 +44,7 @@ def replaced_by(
     parent = snapshot.commits.get(commit.parent)
     if commit.only_adds and parent is not None and parent.kind != "delete":
         return _NOTHING
-    before = at(commit.parent)  # first: going forward, a version costs the commits since the last one
+    before = at(commit.parent)  # first: going forward, a version costs only the commits in between
     after = None if before is None else snapshot if snapshot.version == commit.id else at(commit.id)
     if before is None or after is None:
         return None
@@ -52,9 +52,9 @@ def replaced_by(
     paths = added.paths.take(pa.array(files))
     marked = _holds(paths, before.files.paths)
     if not removed.any() and not marked.any():
-        found = _deleted_before(before, added, files, snapshot, at, columns)
-        if found is not None:
-            return found
+        deleted = _deleted_before(before, added, files, snapshot, at, columns)
+        if deleted is not None:
+            return deleted
     return Replaced(named_as(before, snapshot), np.flatnonzero(removed | marked), int(removed.sum()))
 
 
@@ -78,23 +78,23 @@ def _deleted_before(
         return None
     version = named_as(earlier, snapshot)
     if not all(_overlap(added, files, version.files, chosen, name) for name in columns):
-        return None  # as where old days are deleted, and then a new one is added
+        return None  # such as old days that are deleted before a new one is appended
     return Replaced(version, chosen, len(chosen), parent.id)
 
 
 def _overlap(added: Files, files: Int64Array, older: Files, gone: Int64Array, column: str) -> bool:
-    """Tell whether files have values of a column where the others had them, as far as bounds tell."""
-    told = [each.bounds[column].take(those) for each, those in ((added, files), (older, gone)) if column in each.bounds]
-    unknown = any(each.lower.null_count or each.upper.null_count for each in told)
-    if len(told) < 2 or unknown or told[0].lower.type != told[1].lower.type:
+    """Tell whether the ranges of both sets of files overlap in a column, as far as bounds tell."""
+    both = [each.bounds[column].take(those) for each, those in ((added, files), (older, gone)) if column in each.bounds]
+    unknown = any(each.lower.null_count or each.upper.null_count for each in both)
+    if len(both) < 2 or unknown or both[0].lower.type != both[1].lower.type:
         return True
-    index = ColumnIndex(Bounds.joined(told), np.concatenate([added.rows[files], older.rows[gone]]))
+    index = ColumnIndex(Bounds.joined(both), np.concatenate([added.rows[files], older.rows[gone]]))
     mine, theirs = slice(0, len(files)), slice(len(files), None)
     start = max(index.lower[mine].min(), index.lower[theirs].min())
     return bool(start <= min(index.upper[mine].max(), index.upper[theirs].max()))
 
 
 def _holds(paths: pa.Array, wanted: pa.Array) -> BoolArray:
-    """Tell which of the wanted paths are there."""
+    """Tell which of the wanted paths are among `paths`."""
     found: BoolArray = pc.is_in(wanted, value_set=paths).to_numpy(zero_copy_only=False)
     return found

@@ -1,4 +1,4 @@
-"""What a commit did to a table's order, in a sentence."""
+"""Say in a sentence what a commit did to a table's order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from zonal.snapshot import Commit
 TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_COLUMNS = 3
 _CLEARLY = 2.0
-"""Times by which files must differ to be called wider, or half of it to be called narrower."""
+"""Factor from which files are called wider, and below whose inverse they are called narrower."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Deed:
     """A commit, and all that a sentence about it needs."""
 
     name: str
-    """`version 12`; empty where the metadata doesn't tell who added the files."""
+    """`version 12`; empty where the metadata doesn't tell which commit added the files."""
     commit: Commit | None
     files: int
     """Live files that it added."""
@@ -29,17 +29,17 @@ class Deed:
     widths: tuple[Width, ...]
     replaced: int | None
     against_replaced: bool
-    """Whether widths are held against what was replaced, and not against the table's other files."""
+    """Whether widths are compared with the replaced files, instead of the table's other files."""
     unbounded: tuple[str, ...] = ()
-    """Columns of which none of its files has bounds, but others have."""
+    """Columns for which other files have bounds, but none of its own."""
     deleted_by: str | None = None
     """The delete right before it that removed what it replaced."""
     origin: Origin | None = None
-    """Who had made the files wide before this commit wrote them again."""
+    """The commits that had made the files wide before this one rewrote them."""
     appended: tuple[Commit, ...] = ()
     """Appends that had added wide files to those that this commit widened."""
     did_harm: bool = False
-    """Whether queries read more of its files in all; else what it narrowed is told first."""
+    """Whether queries read more of its files in all; else narrowed columns are named first."""
     word: str = "version"
     """What the table's format calls a commit."""
 
@@ -57,7 +57,7 @@ def sentence_of(deed: Deed) -> str:
 
 
 def appends_sentence(commits: Sequence[Commit], files: int, widths: Sequence[Width]) -> str:
-    """Say what several appends, in the order of time, added beside the table's other files."""
+    """Say what several appends, in order of time, added beside the table's other files."""
     wider = _wider([(each.column, each.times) for each in widths if each.times is not None])
     beside = f", {_listed(wider)} as wide as the others" if wider else ""
     return f"{len(commits):,} appends{_told_of(commits)} added {_count(files)}{beside}"
@@ -66,7 +66,7 @@ def appends_sentence(commits: Sequence[Commit], files: int, widths: Sequence[Wid
 def rewrites_sentence(
     commits: Sequence[Commit], widths: Sequence[Width], origin: Origin | None, word: str = "version"
 ) -> str:
-    """Say what several rewrites of one kind, in the order of time, did to the files that they replaced."""
+    """Say what several rewrites of one kind, in order of time, did to the files that they replaced."""
     subject = f"{len(commits):,} commits{_told_of(commits)}"
     wider = _listed(_wider([(each.column, each.times) for each in widths if each.times is not None]))
     if origin is not None:
@@ -82,14 +82,14 @@ def _rewrote(origin: Origin, wider: str, word: str) -> str:
 
 
 def _appends(commits: Sequence[Commit], word: str) -> str:
-    """Name appends, in the order of time."""
+    """Name appends, given in order of time."""
     if len(commits) == 1:
         return _named(f"{word} {commits[0].id}", commits[0])
     return f"{len(commits):,} appends{_told_of(commits)}"
 
 
 def _told_of(commits: Sequence[Commit]) -> str:
-    """Say who made commits, and when, as far as that is the same for all of them."""
+    """Say which engine made commits by which operation, where all agree, and when."""
     what = plain(in_common(commit.operation for commit in commits), 60)
     by = in_common(map(writer_of, commits))
     times = [f"{commit.time.astimezone(timezone.utc):%Y-%m-%d %H:%M}" for commit in commits if commit.time is not None]

@@ -1,4 +1,4 @@
-"""How wide files are in a column, as a part of the column's whole range: what tells a compaction that mixed them."""
+"""Measure how wide files are, as a share of a column's whole range: a compaction that mixes rows widens them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from zonal.snapshot import Bounds, Files, LazyBounds, Snapshot
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 
 _SPOT = 0.01
-"""Where four fifths of the bounds lie within this part of the range, a few outliers make it …"""
+"""Share of the range within which four fifths of the bounds must lie for the rest to be outliers."""
 _FEWEST = 10
-"""… if there are this many bounds at all."""
+"""Least number of bounds that may have outliers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,18 +24,18 @@ class Measured:
     """How wide each file is."""
 
     widths: Float64Array
-    """Each file's part of the column's range; NaN for files with nothing but nulls."""
+    """Each file's share of the column's range; NaN for files with only nulls."""
     ends: Int64Array
-    """The files with the least and the greatest bound, which tell the range to others."""
+    """The files with the least and the greatest bound, which define the range."""
 
 
 def measured(bounds: Bounds, rows: Int64Array) -> Measured | None:
     """Measure files in one column; None where no file has bounds.
 
-    Numbers and times lie on a line as they are, texts by eight bytes behind what all of them have in common. Where a
-    few outliers stretch the line so much that the others lie in one spot, values are placed by their rank instead. A
-    file without bounds is as wide as the column, as nothing skips it; a file of one value counts as one of the
-    distinct bounds.
+    Numbers and times lie on a line as they are, texts by the eight bytes after their common prefix. Where a few
+    outliers stretch the line so much that the others lie in one spot, values are placed by rank instead. A file
+    without bounds is as wide as the column, as nothing skips it; a file of one value counts as one of the distinct
+    bounds.
     """
     index = ColumnIndex(bounds, rows)
     lower, upper, values = index.lower, index.upper, index.values
@@ -63,17 +63,17 @@ def _places(values: npt.NDArray[np.generic]) -> Float64Array:
 
 
 def mean_width(widths: Float64Array, sizes: Int64Array) -> float | None:
-    """Return the mean by bytes; None where no file has a width."""
+    """Return the mean weighted by bytes; None where no file has a width."""
     known = ~np.isnan(widths)
     weight = np.maximum(sizes[known], 1).astype(np.float64)
     return float(widths[known] @ weight / weight.sum()) if len(weight) else None
 
 
 class Widths:
-    """The filtered columns of which files have bounds, with every file's width in them."""
+    """The width of every file in each filtered column for which files have bounds."""
 
     def __init__(self, snapshot: Snapshot, columns: Sequence[str], read: BoolArray | None = None) -> None:
-        """Measure the files; `read` tells which ones queries read, for others tell little of what they find."""
+        """Measure the files; `read` tells which ones queries read: only those are compared, where there are any."""
         self._files = snapshot.files
         bounds = snapshot.files.bounds
         if isinstance(bounds, LazyBounds):
@@ -94,7 +94,7 @@ class Widths:
         return list(self._own)
 
     def among(self, files: Int64Array) -> tuple[Width, ...]:
-        """Hold files against all the others that are read, or if none is, against all."""
+        """Compare files with all others that are read or, if none is, with all others."""
         found = []
         for name, weighed in self._weighed.items():
             mine, others = _means(weighed[:, files].sum(axis=1, keepdims=True), weighed)
@@ -103,7 +103,7 @@ class Widths:
         return widest_first(found)
 
     def tails(self, groups: Sequence[Int64Array]) -> dict[str, tuple[Float64Array, Float64Array]]:
-        """Hold each group of files and all groups behind it, together, against all others.
+        """Compare each group of files together with all later groups with all other files.
 
         By column, the widths of both, one number per group; NaN where there are no others, or no width is known.
         """
@@ -115,7 +115,7 @@ class Widths:
         return found
 
     def unbounded(self, files: Int64Array) -> tuple[str, ...]:
-        """Return the columns of which none of these files has bounds."""
+        """Return the columns for which none of these files has bounds."""
         chosen = {name: bounds.take(files) for name, bounds in self._bounds.items()}
         return tuple(
             name
@@ -125,7 +125,7 @@ class Widths:
         )
 
     def since(self, files: Files, chosen: Int64Array, before: Replaced) -> tuple[Width, ...]:
-        """Hold some of `files` against those that they replaced, on the line of the column as it is now."""
+        """Compare some of `files` with those that they replaced, as shares of the column's range today."""
         return widest_first(self._since(files, chosen, before))
 
     def _since(self, files: Files, chosen: Int64Array, before: Replaced) -> Iterator[Width]:
@@ -149,7 +149,7 @@ class Widths:
 
 
 def _weighed(widths: Float64Array, sizes: Float64Array, read: BoolArray | None) -> Float64Array:
-    """Return a row each of widths by bytes and of bytes, of the files that are read, and the same of all files."""
+    """Return widths times bytes, and bytes, first of the files that are read, then of all; shape (4, files)."""
     known = ~np.isnan(widths)
     every = np.array([np.where(known, widths, 0.0) * sizes, known * sizes])
     return np.concatenate([every if read is None else every * read, every])
@@ -158,7 +158,7 @@ def _weighed(widths: Float64Array, sizes: Float64Array, read: BoolArray | None) 
 def _means(mine: Float64Array, weighed: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return the mean widths of some files, whose sums are given, and of all others; NaN where there are none.
 
-    Those that are read count; where none of them is read, all do.
+    Files that are read count; where none is read, all do.
     """
     others = weighed.sum(axis=1, keepdims=True) - mine
     found = []
