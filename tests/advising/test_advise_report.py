@@ -16,7 +16,7 @@ from support.hostile_names import HOSTILE
 from support.html_reader import Page
 from zonal.advising.advice import Caution
 from zonal.layouts.layout import Layout
-from zonal.report.command import Given, cluster_command, shell_word
+from zonal.report.command import CommandOptions, cluster_command, shell_word
 from zonal.report.machine.json_form import to_json, without_cuts
 from zonal.report.page.advise import advice_page
 from zonal.report.page.frame import bar, element, text
@@ -112,7 +112,7 @@ def test_only_the_best_candidates_are_printed_and_the_rest_counted():
 
 def test_a_tree_is_learned_again_from_the_same_logs():
     best = candidate(0.05, replace(TREE, target_file_bytes=64 * 1024**2), cost=PAID)
-    given = Given("iceberg:db.events", Logs(("my log.sql", "b.csv"), ("ev",), "trino"), (), "prod", ("uri",))
+    given = CommandOptions("iceberg:db.events", Logs(("my log.sql", "b.csv"), ("ev",), "trino"), (), "prod", ("uri",))
     command = cluster_command(advice(best=best), given)
     assert shlex.split(command) == [
         "zonal", "cluster", "iceberg:db.events", "--layout", "tree", "--queries", "my log.sql", "--queries", "b.csv",
@@ -123,14 +123,16 @@ def test_a_tree_is_learned_again_from_the_same_logs():
 
 
 def test_a_table_that_cannot_be_rewritten_in_place_is_copied():
-    command = cluster_command(advice(format="parquet", warnings=(Caution("blocked", "plain Parquet"),)), Given("t"))
+    command = cluster_command(
+        advice(format="parquet", warnings=(Caution("blocked", "plain Parquet"),)), CommandOptions("t")
+    )
     assert shlex.split(command)[-2:] == ["--into", "parquet:…"]
 
 
 @given(name=st.text(min_size=1, max_size=30).filter(lambda text: text.isprintable()))
 def test_a_name_in_the_command_stays_one_word_of_the_layout(name):
     best = candidate(0.05, Layout("zorder", (name,)), cost=PAID)
-    words = shlex.split(cluster_command(advice(best=best), Given(name)))
+    words = shlex.split(cluster_command(advice(best=best), CommandOptions(name)))
     assert words[2] == name
     assert Layout.parse(words[4]).columns == (name,)
 
@@ -155,7 +157,7 @@ def test_the_page_stands_alone(value):
 
 
 def test_the_page_says_what_the_text_says():
-    words = " ".join(Page(advice_page(advice(), Given("t"))).text.split())
+    words = " ".join(Page(advice_page(advice(), CommandOptions("t"))).text.split())
     for part in (
         "Cluster it: queries read 37.8%", "zonal cluster t --layout 'zorder(ts, payload_id)'", "37.8%",
         "5.6% to 6.9%", "← advised", "tree(ts, payload_id; 214 leaves)", "$5.47", "trace_id = 'abc'", "9.9%",

@@ -23,7 +23,7 @@ _WORST = 5
 _COMPLEXITY = {"leave": 0, "sizes": 1, "linear": 2, "zorder": 3, "hilbert": 4, "tree": 5, "partition": 6}
 
 
-class Account:
+class CandidateAccount:
     """Turns predictions for the held-out queries into candidates."""
 
     def __init__(self, ground: Ground, prices: Prices, per_day: float, *, hide: bool) -> None:
@@ -97,7 +97,7 @@ def reads_of(prediction: Prediction, weights: Float64Array) -> Reads:
     )
 
 
-def all_candidates(account: Account, now: Reads) -> Iterator[Candidate]:
+def all_candidates(account: CandidateAccount, now: Reads) -> Iterator[Candidate]:
     """Yield every candidate; `now` is what is read today."""
     ground = account.ground
     yield account.candidate("leave", "leave as it is", account.now, reads=now, share_rewritten=0.0)
@@ -132,7 +132,7 @@ def _outside(snapshot: Snapshot, layout: Layout) -> float:
     return float(files.sizes[~done].sum() / max(int(files.sizes.sum()), 1))
 
 
-def _sizes(account: Account) -> Candidate | None:
+def _sizes(account: CandidateAccount) -> Candidate | None:
     """Return the compaction that keeps the order, where there are many small files."""
     ground = account.ground
     columns = list(dict.fromkeys(ground.sample.coded.columns))

@@ -8,7 +8,7 @@ import numpy as np
 
 from zonal.advising.advice import Advice, Candidate, Filtered, Prices, Reads
 from zonal.advising.blooms import useful_blooms
-from zonal.advising.candidates import Account, all_candidates, ranked, reads_of
+from zonal.advising.candidates import CandidateAccount, all_candidates, ranked, reads_of
 from zonal.advising.ground import Ground
 from zonal.advising.missing_bounds import has_statistics
 from zonal.advising.queries import filter_weights
@@ -117,7 +117,7 @@ def nothing_known(snapshot: Snapshot, terms: Terms, target_file_bytes: int, reas
 
 def conclude(ground: Ground, terms: Terms) -> Advice:
     """Measure the candidates, and decide what to do."""
-    account = Account(ground, terms.prices, terms.per_day, hide=terms.hide)
+    account = CandidateAccount(ground, terms.prices, terms.per_day, hide=terms.hide)
     now = _reads(ground, account.now)
     candidates = ranked(list(all_candidates(account, now)))
     decision = decide(candidates, now)

@@ -58,7 +58,7 @@ def advise(
     report: ReportTo = None,
 ) -> None:
     """Say which layout lets the queries of a log read least, what it costs, and whether it is worth it."""
-    from zonal.report.command import Given  # noqa: PLC0415
+    from zonal.report.command import CommandOptions  # noqa: PLC0415
     from zonal.report.machine.json_form import to_json  # noqa: PLC0415
     from zonal.report.page.advise import advice_page  # noqa: PLC0415
     from zonal.report.terminal.advise import print_advice  # noqa: PLC0415 - `zonal --help` stays fast
@@ -75,7 +75,7 @@ def advise(
             hide_literals=hide_literals, sample_rows=sample_rows, seed=seed, catalog=catalog, storage_options=options,
             picture=report is not None, progress=progress,
         )  # fmt: skip
-    given = Given(table, logs, tuple(view or ()), catalog, tuple(options))
+    given = CommandOptions(table, logs, tuple(view or ()), catalog, tuple(options))
     with printing():
         typer.echo(to_json(advice)) if output is OutputFormat.json else print_advice(Console(), advice, given)
     if report is not None:

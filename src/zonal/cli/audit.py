@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from zonal.auditing.audit import Audit
     from zonal.cli.config import TableConfig
     from zonal.history.store import History
-    from zonal.report.command import Given
+    from zonal.report.command import CommandOptions
     from zonal.study.audited_version import Auditing
     from zonal.tables.protocol import Table
     from zonal.verbs.audit import Auditor
@@ -194,11 +194,11 @@ class _Job:
     """As they were given: `NAME=FILE`."""
 
     @property
-    def given(self) -> "Given":
+    def given(self) -> "CommandOptions":
         """Return what a command for the same table needs; values of storage options may be secrets."""
-        from zonal.report.command import Given  # noqa: PLC0415
+        from zonal.report.command import CommandOptions  # noqa: PLC0415
 
-        return Given(self.table, self.logs, self.views, self.catalog, tuple(self.storage_options))
+        return CommandOptions(self.table, self.logs, self.views, self.catalog, tuple(self.storage_options))
 
     def run(self, kept: "History | None") -> "Audit":
         """Audit the newest version, and keep the audit; that it can't be kept is told at once."""
@@ -242,7 +242,7 @@ class _Telling:
     limit: float
     """The ratio above which an alert is due, for the page."""
 
-    def one(self, found: "Audit", kept: "History | None", given: "Given") -> int:
+    def one(self, found: "Audit", kept: "History | None", given: "CommandOptions") -> int:
         """Call the webhook, print an audit, write its page, and return the exit code."""
         from zonal.report.page.results import audit_page  # noqa: PLC0415
         from zonal.report.terminal.audit import print_audit  # noqa: PLC0415
@@ -256,7 +256,7 @@ class _Telling:
 
     def many(
         self,
-        audited: "list[tuple[Audit, Given]]",
+        audited: "list[tuple[Audit, CommandOptions]]",
         failed: list[tuple[str, str]],
         kept: "History | None",
     ) -> int:
@@ -350,7 +350,7 @@ def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_d
     if told.webhook is None and asked.webhook is not None:
         check_url(asked.webhook)
         told = replace(told, webhook=asked.webhook)
-    found: list[tuple[Audit, Given]] = []
+    found: list[tuple[Audit, CommandOptions]] = []
     failed: list[tuple[str, str]] = []
     with kept_in(database or asked.database, none=no_database) as kept:
         for each in asked.tables:

@@ -17,7 +17,7 @@ BLOCKED = "blocked"
 
 
 @dataclass(frozen=True)
-class Given:
+class CommandOptions:
     """What `advise` or `audit` was given, as far as other verbs need it again."""
 
     table: str
@@ -29,7 +29,7 @@ class Given:
     """Names alone: the values may be secrets."""
 
 
-def cluster_command(advice: Advice, given: Given) -> str | None:
+def cluster_command(advice: Advice, given: CommandOptions) -> str | None:
     """Return the `zonal cluster` command for the best candidate; None where there is nothing to run.
 
     A curve is written out. A tree is learned again from the same logs, for its cuts are long and made of the queries'
@@ -51,7 +51,7 @@ def cluster_command(advice: Advice, given: Given) -> str | None:
     return _command([*words, *_place_words(given)])
 
 
-def repair_command(audit: Audit, given: Given | None = None) -> str:
+def repair_command(audit: Audit, given: CommandOptions | None = None) -> str:
     """Return the command that puts a table into its layout again, or finds a layout for one that records none.
 
     Where every file is in the layout already, the whole table is rewritten. `…` stands where something is to be filled
@@ -67,18 +67,18 @@ def repair_command(audit: Audit, given: Given | None = None) -> str:
     return _command([*words, *_place_words(given)])
 
 
-def advise_command(audit: Audit, given: Given | None = None) -> str:
+def advise_command(audit: Audit, given: CommandOptions | None = None) -> str:
     """Return the command that looks for another layout, with the logs of the audit."""
     given = given or given_of(audit)
     return _command(["zonal", "advise", unpinned(given.table), *_log_words(given), *_place_words(given)])
 
 
-def given_of(audit: Audit) -> Given:
+def given_of(audit: Audit) -> CommandOptions:
     """Say what a table is called on the command line, where nobody has said how it was named."""
-    return Given(full_name(audit.table, audit.format))
+    return CommandOptions(full_name(audit.table, audit.format))
 
 
-def _place_words(given: Given) -> Iterator[str]:
+def _place_words(given: CommandOptions) -> Iterator[str]:
     """Yield the options that say where the table is."""
     if given.catalog is not None:
         yield from ("--catalog", given.catalog)
@@ -90,7 +90,7 @@ def _command(words: Iterable[str]) -> str:
     return " ".join(map(shell_word, words))
 
 
-def _log_words(given: Given) -> Iterator[str]:
+def _log_words(given: CommandOptions) -> Iterator[str]:
     """Yield the options that say which logs to read, and how."""
     logs = given.logs
     for log in logs.paths or ("…",):

@@ -74,7 +74,7 @@ class Clustering(Shown):
 
 
 @dataclass(frozen=True)
-class Account:
+class RunAccount:
     """When a run began, and how its result is reported: picture, hidden literals and history."""
 
     began: float
@@ -125,7 +125,7 @@ def _noted(done: Clustering, note: str) -> str:
     return f"{done.note} {note}".lstrip()
 
 
-def left(snapshot: Snapshot, learned: Learned, account: Account) -> Clustering:
+def left(snapshot: Snapshot, learned: Learned, account: RunAccount) -> Clustering:
     """Return the result of a run that leaves the table as it is, because its queries say so."""
     recorded = "" if snapshot.layout is None else str(snapshot.layout)
     files = len(snapshot.files)
@@ -143,7 +143,7 @@ def result_of(
     layout: Layout,
     run: str,
     done: Done,
-    account: Account,
+    account: RunAccount,
     learned: Learned | None,
 ) -> Clustering:
     """Put the result of a run together from the snapshots before and after it."""

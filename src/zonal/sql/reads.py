@@ -63,7 +63,7 @@ class _Walk:
 
 
 @dataclass(frozen=True, eq=False)
-class Reads:
+class StatementReads:
     """The reads of a table, in the order of the text."""
 
     reads: Sequence[Read]
@@ -71,7 +71,7 @@ class Reads:
     """Names in conditions that are no column of any relation."""
 
 
-def reads_of(statement: exp.Expr, world: World) -> Reads:
+def reads_of(statement: exp.Expr, world: World) -> StatementReads:
     """Find each read of the world's table.
 
     A query of a WITH clause or a view counts as often as it is named, as engines that merge it into the query do.
@@ -87,7 +87,7 @@ def reads_of(statement: exp.Expr, world: World) -> Reads:
                 "time that they are named."
             )
         waiting.extend(reversed(list(_visit(waiting.pop(), walk))))
-    return Reads(walk.reads, tuple(walk.strangers))
+    return StatementReads(walk.reads, tuple(walk.strangers))
 
 
 def _visit(task: _Task, walk: _Walk) -> Iterator[_Task]:

@@ -24,7 +24,7 @@ from zonal.rewriting.dry_run import ClusteringPlan, plan_clustering
 from zonal.rewriting.in_place import Done, Rewriter, Runner
 from zonal.rewriting.learned import Learned, Queries, learned_for
 from zonal.rewriting.on_spark import spark_runner
-from zonal.rewriting.outcome import Account, Clustering, left, result_of
+from zonal.rewriting.outcome import Clustering, RunAccount, left, result_of
 from zonal.rewriting.request import (
     Job,
     chosen_layout,
@@ -187,7 +187,7 @@ def cluster(
             catalog=catalog, storage_options=storage_options,
         )  # fmt: skip
     codec = asked_codec(compression)
-    account = Account(time.monotonic(), picture, hide_literals, database)
+    account = RunAccount(time.monotonic(), picture, hide_literals, database)
     account.check()
     report = progress or _silent
     named = partial(table_of, catalog=catalog, storage_options=storage_options)
@@ -322,7 +322,7 @@ def _copied(
     copied: Callable[[], Table],
     running: AbstractContextManager[Runner],
     report: Progress,
-    account: Account,
+    account: RunAccount,
     learned: Learned | None,
     compression: str | None,
     *,

@@ -3,7 +3,7 @@
 import math
 
 from zonal.advising.advice import Advice, Candidate, Reads
-from zonal.report.command import Given, cluster_command
+from zonal.report.command import CommandOptions, cluster_command
 from zonal.report.page.charts import charted, scripts_of
 from zonal.report.page.file_charts import files_chart
 from zonal.report.page.frame import (
@@ -45,13 +45,13 @@ _LONG = 600
 """Characters of a sentence that may quote names."""
 
 
-def advice_page(advice: Advice, given: Given | None = None) -> str:
+def advice_page(advice: Advice, given: CommandOptions | None = None) -> str:
     """Return the page of an advice; `given` names what the command to run is made of."""
     files, reads = files_chart(advice.picture), reads_chart(advice.picture)
     parts = [
         element("h1", text("Advice for "), name(advice.table)),
         described((text(label), text(fact, _LONG)) for label, fact in table_facts(advice)),
-        _verdict(advice, given or Given(advice.table)),
+        _verdict(advice, given or CommandOptions(advice.table)),
         _change(advice),
         _candidates(advice),
         charted("The files now", files),
@@ -66,7 +66,7 @@ def advice_page(advice: Advice, given: Given | None = None) -> str:
     return page(f"zonal advise: {advice.table}", joined(parts), scripts_of([files, reads]))
 
 
-def _verdict(advice: Advice, given: Given) -> Html:
+def _verdict(advice: Advice, given: CommandOptions) -> Html:
     command = cluster_command(advice, given)
     run = NOTHING if command is None else element("pre", element("code", text(command, 20_000)))
     kind = "verdict" if advice.verdict == "cluster" else "verdict other"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from zonal.auditing.audit import Audit, CommitAudit, QueryAudit
 from zonal.auditing.drift import Limits
 from zonal.history.records import AuditRecord, RunRecord
-from zonal.report.command import Given
+from zonal.report.command import CommandOptions
 from zonal.report.page.audit_charts import asked_chart, commits_chart, trend_chart
 from zonal.report.page.charts import charted, scripts_of
 from zonal.report.page.file_charts import depth_chart, files_chart
@@ -44,7 +44,7 @@ def audit_page(
     runs: Sequence[RunRecord] = (),
     *,
     limit: float | None = _LIMIT,
-    given: Given | None = None,
+    given: CommandOptions | None = None,
 ) -> str:
     """Return the page of an audit, with those before it and the rewrites between them, oldest first.
 
@@ -98,7 +98,7 @@ def verdict_box(audit: Audit, more: Sequence[str] = ()) -> Html:
     return element("div", *(element("p", text(each, 2 * _LONG)) for each in [*verdict(audit), *more]), class_=kind)
 
 
-def remedy_box(audit: Audit, given: Given | None = None) -> Html:
+def remedy_box(audit: Audit, given: CommandOptions | None = None) -> Html:
     """Write what to do, with the command."""
     told = remedy(audit, given)
     if told is None:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from zonal.auditing.audit import Audit
 from zonal.history.records import AuditRecord
-from zonal.report.command import Given
+from zonal.report.command import CommandOptions
 from zonal.report.page.audit import remedy_box, verdict_box
 from zonal.report.page.frame import Html, Row, described, element, joined, listed, name, page, section, table, text
 from zonal.report.sparkline import sparkline
@@ -30,10 +30,10 @@ class Overview:
     """By location, a table's audits so far, oldest first; this one may be among them."""
     failed: Sequence[tuple[str, str]] = ()
     """Tables as they were named, with what went wrong."""
-    given: Sequence[Given] = ()
+    given: Sequence[CommandOptions] = ()
     """How each of the audited tables and its logs were named, if that is known."""
 
-    def given_for(self, audit: Audit) -> Given | None:
+    def given_for(self, audit: Audit) -> CommandOptions | None:
         """Return how a table was named, for the command to run."""
         pairs = zip(self.audits, self.given, strict=False)
         return next((given for each, given in pairs if each is audit), None)
@@ -135,7 +135,7 @@ def _place(number: int) -> str:
     return f"table-{number}"
 
 
-def _one(audit: Audit, place: str, given: Given | None) -> Html:
+def _one(audit: Audit, place: str, given: CommandOptions | None) -> Html:
     return element(
         "section",
         element("h2", name(audit.table)),

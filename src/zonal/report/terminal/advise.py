@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from zonal.advising.advice import Advice
-from zonal.report.command import Given, cluster_command
+from zonal.report.command import CommandOptions, cluster_command
 from zonal.report.terminal.text import print_fact, print_line, print_list, print_whole, printable
 from zonal.report.wording import (
     Fact,
@@ -33,10 +33,10 @@ from zonal.report.wrap import fit
 _MOST_COLUMNS = 10
 
 
-def print_advice(console: Console, advice: Advice, given: Given | None = None) -> None:
+def print_advice(console: Console, advice: Advice, given: CommandOptions | None = None) -> None:
     """Print an advice; `given` names what the command to run is made of."""
     print_line(console, advice.reason, style="bold")
-    command = cluster_command(advice, given or Given(advice.table))
+    command = cluster_command(advice, given or CommandOptions(advice.table))
     if command is not None:
         console.print()
         print_whole(console, f"  {command}", style="green")

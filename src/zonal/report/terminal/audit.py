@@ -8,7 +8,7 @@ from rich.text import Text
 
 from zonal.auditing.audit import Audit, Before, ColumnAudit, CommitAudit
 from zonal.auditing.savings import WORTH
-from zonal.report.command import Given, advise_command, repair_command
+from zonal.report.command import CommandOptions, advise_command, repair_command
 from zonal.report.sparkline import sparkline
 from zonal.report.terminal.text import layout_text, print_fact, print_line, print_list, print_whole, printable
 from zonal.report.wording import Fact, clipped, plural, share_text
@@ -33,7 +33,7 @@ def verdict(found: Audit) -> list[str]:
     ]
 
 
-def print_audit(console: Console, found: Audit, given: Given | None = None) -> None:
+def print_audit(console: Console, found: Audit, given: CommandOptions | None = None) -> None:
     """Print an audit; `given` is how the table and its logs were named, for the command to run."""
     for line in verdict(found):
         print_line(console, line, style="bold red" if found.alerts else "bold green")
@@ -96,7 +96,7 @@ def _as_good(found: Audit) -> str:
     return "the layout is as good as new"
 
 
-def remedy(found: Audit, given: Given | None = None) -> tuple[str, str] | None:
+def remedy(found: Audit, given: CommandOptions | None = None) -> tuple[str, str] | None:
     """Say what to run, with the command; None where there is nothing to do."""
     if not found.alerts:
         return _without_alert(found, given)
@@ -110,7 +110,7 @@ def remedy(found: Audit, given: Given | None = None) -> tuple[str, str] | None:
     return f"{told} would save hardly anything. To find another layout:", advise_command(found, given)
 
 
-def _without_alert(found: Audit, given: Given | None) -> tuple[str, str] | None:
+def _without_alert(found: Audit, given: CommandOptions | None) -> tuple[str, str] | None:
     """Say what could be done although no limit is crossed; None where it would save next to nothing."""
     if found.saving is None or found.saving < WORTH:
         return None

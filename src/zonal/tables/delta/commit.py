@@ -52,7 +52,7 @@ _LINKLESS = frozenset(
 
 
 @dataclass(frozen=True, eq=False)
-class Replacement:
+class DeltaReplacement:
     """The files that a commit removes and adds, and the properties that it sets."""
 
     root: str
@@ -79,7 +79,7 @@ def log_folder(storage: Storage) -> str:
 
 
 def commit(
-    replacement: Replacement, newest: Callable[[State | None], State], folder: str, *, sending: Sending = unheard
+    replacement: DeltaReplacement, newest: Callable[[State | None], State], folder: str, *, sending: Sending = unheard
 ) -> int:
     """Commit and return the new version; `sending` as in `Rewritable.commit`.
 
@@ -121,7 +121,7 @@ def _send(mark: Mark, sending: Sending) -> None:
 # --- conflicts -------------------------------------------------------------------------------------------------------
 
 
-def still_live(replacement: Replacement, current: State) -> list[LiveFile]:
+def still_live(replacement: DeltaReplacement, current: State) -> list[LiveFile]:
     """Return the files to remove as in the current state; raise a `ConflictError` if the rewrite doesn't fit it."""
     base, name = replacement.base, quoted(replacement.root, limit=300)
     if current.version < base.version or base.mark.replaced or _id(current) != _id(base):
@@ -160,7 +160,7 @@ def _comparable(metadata: Metadata) -> object:
 # --- actions ---------------------------------------------------------------------------------------------------------
 
 
-def actions(replacement: Replacement, removed: Sequence[LiveFile], current: State) -> Iterator[Action]:
+def actions(replacement: DeltaReplacement, removed: Sequence[LiveFile], current: State) -> Iterator[Action]:
     """Yield the actions of the version after `current`; `commitInfo` comes first ("In-Commit Timestamps")."""
     now = time.time_ns() // 1_000_000
     yield {"commitInfo": _info(replacement, current, now)}
@@ -179,7 +179,7 @@ def actions(replacement: Replacement, removed: Sequence[LiveFile], current: Stat
         yield {"add": add}
 
 
-def _adds(replacement: Replacement, current: State, now: int) -> list[Action]:
+def _adds(replacement: DeltaReplacement, current: State, now: int) -> list[Action]:
     columns = Columns.of(current.metadata)
     schema, chosen = columns.reading.schema, indexed(current.metadata, replacement.layout.columns)
     provider = {"clusteringProvider": "zonal"} if "clustering" in current.protocol.writer_features else {}
@@ -237,7 +237,7 @@ def _have_statistics(current: State, removed: Sequence[LiveFile], covering: Meta
     return True
 
 
-def _info(replacement: Replacement, current: State, now: int) -> Action:
+def _info(replacement: DeltaReplacement, current: State, now: int) -> Action:
     info: Action = {}
     configuration = current.metadata.configuration
     if is_true(configuration, "delta.enableInCommitTimestamps"):
@@ -283,7 +283,7 @@ def _in_commit_timestamp(state: State) -> int:
     return timestamp
 
 
-def _metrics(replacement: Replacement) -> dict[str, str]:
+def _metrics(replacement: DeltaReplacement) -> dict[str, str]:
     removed, added = replacement.removed, replacement.added
     numbers = {
         "numRemovedFiles": len(removed),

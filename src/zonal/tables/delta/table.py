@@ -15,7 +15,7 @@ from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import Storage, open_regular
 from zonal.storage.causes import STORAGE_ERRORS
 from zonal.tables.delta.adds import LiveFile
-from zonal.tables.delta.commit import Replacement, commit, log_folder
+from zonal.tables.delta.commit import DeltaReplacement, commit, log_folder
 from zonal.tables.delta.files import files_of
 from zonal.tables.delta.indexed import covering, indexed, unused
 from zonal.tables.delta.listing import LogFolder
@@ -189,7 +189,7 @@ class DeltaTable:
         base, removed = self._chosen(rewrite.base, rewrite.removed)
         _refuse_unwritable(_blockers(base.protocol, base.metadata), self.name)
         partitions = rewrite.base.files.partition[rewrite.removed].tolist()
-        replacement = Replacement(
+        replacement = DeltaReplacement(
             root=self._storage.root,
             base=base,
             removed=removed,

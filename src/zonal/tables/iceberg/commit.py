@@ -36,7 +36,7 @@ from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Rewrite
 from zonal.storage.durability import flush_folders
-from zonal.tables.iceberg.conflicts import Replacement, partitions_of, replaced
+from zonal.tables.iceberg.conflicts import IcebergReplacement, partitions_of, replaced
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.field_ids import (
     ADDED_FILES,
@@ -201,7 +201,13 @@ class _Attempt:
     """One attempt: writes manifests and a manifest list, and gives the updates for the catalog."""
 
     def __init__(
-        self, table: Table, branch: str, snapshot_id: int, rewrite: Rewrite, schema: Schema, replacement: Replacement
+        self,
+        table: Table,
+        branch: str,
+        snapshot_id: int,
+        rewrite: Rewrite,
+        schema: Schema,
+        replacement: IcebergReplacement,
     ) -> None:
         self._table, self._metadata = table, table.metadata
         self._branch, self._snapshot_id, self._rewrite, self._schema = branch, snapshot_id, rewrite, schema

@@ -36,7 +36,7 @@ LARGEST_OPENED = 64 * 1024**2
 
 
 @dataclass(frozen=True, eq=False)
-class Replacement:
+class IcebergReplacement:
     """What a commit replaces in the head of a branch."""
 
     base: PyIcebergSnapshot
@@ -62,7 +62,7 @@ def replaced(
     rewrite: Rewrite,
     schema: Schema,
     known: KnownEntries,
-) -> Replacement:
+) -> IcebergReplacement:
     """Find what a rewrite replaces in the newest version, or raise a `ConflictError`; `known` as in `read_contents`.
 
     `schema` is the one that the rewritten rows were read with.
@@ -78,7 +78,9 @@ def replaced(
     gone = {id(entry) for entry in removed}
     left = [entry for entry in data if id(entry) not in gone]
     old = [entry for entry in deletes if entry.sequence <= sequence]
-    return Replacement(base, head, contents, removed, _obsolete(old, removed, left, global_specs(metadata.specs())))
+    return IcebergReplacement(
+        base, head, contents, removed, _obsolete(old, removed, left, global_specs(metadata.specs()))
+    )
 
 
 def _base_and_head(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zonal.tables.iceberg.conflicts import Replacement
+from zonal.tables.iceberg.conflicts import IcebergReplacement
 from zonal.tables.iceberg.field_ids import RECORDS, SIZE, Fields
 
 RUN = "zonal.run"
@@ -18,7 +18,7 @@ _TOTALS = (
 )
 
 
-def summary_of(added: Sequence[Fields], replacement: Replacement) -> dict[str, str]:
+def summary_of(added: Sequence[Fields], replacement: IcebergReplacement) -> dict[str, str]:
     """Count what a commit adds and removes, and the totals that follow from those of the head, where it has them."""
     kinds = [(entry.delete.kind, entry) for entry in replacement.deletes]
     counts = {
@@ -39,7 +39,7 @@ def summary_of(added: Sequence[Fields], replacement: Replacement) -> dict[str, s
     return {name: str(count) for name, count in counts.items() if count} | _totals(counts, replacement)
 
 
-def _totals(counts: dict[str, int], replacement: Replacement) -> dict[str, str]:
+def _totals(counts: dict[str, int], replacement: IcebergReplacement) -> dict[str, str]:
     before = replacement.head.summary.additional_properties if replacement.head.summary else {}
     totals = {}
     for total, added, removed in _TOTALS:
