@@ -1,1 +1,1 @@
-"""The only place that knows Spark: sessions, and the Java that they run on."""
+"""Everything that needs Spark: sessions, jobs, and the Java that they run on."""

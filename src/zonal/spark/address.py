@@ -1,6 +1,6 @@
-"""Where Spark is to run: whether the address can be one, and whether somebody answers there.
+"""Check the address of a Spark master or server: its form, and whether anything answers there.
 
-Spark's own clients try for a minute and more before they give up, and then name something else.
+Spark's own clients try for a minute and more before they give up, and then report another problem.
 """
 
 import os
@@ -11,7 +11,7 @@ import urllib.request
 from zonal.errors import ZonalError, quoted, suggestion
 
 SECONDS = 10.0
-"""Time that all the addresses of a master, or a server, have to answer."""
+"""Time limit for an answer from all addresses of a master, or from a server."""
 
 _MASTERS = ("local", "local[*]", "local[4]", "yarn", "spark://HOST:7077", "k8s://https://HOST:443")
 _MASTER = re.compile(r"local(-cluster)?(\[.*\])?|yarn|(spark|k8s)://.+")
@@ -59,7 +59,7 @@ def public(address: str) -> str:
 
 
 def _knock_at_masters(master: str) -> None:
-    """Look for one that answers: several masters of one cluster are separated by commas."""
+    """Raise an error unless one master answers; those of one cluster are separated by commas."""
     addresses = []
     for each in master.removeprefix("spark://").split(","):
         match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:/\[\]]+)):(\d{1,5})", each)
@@ -76,7 +76,7 @@ def _knock_at_masters(master: str) -> None:
 
 
 def _knock(host: str, port: int, seconds: float) -> str | None:
-    """Return what is wrong with an address, None where somebody answers."""
+    """Return what is wrong with an address; None where something answers."""
     try:
         socket.create_connection((host, port), timeout=seconds).close()
     except TimeoutError:
@@ -89,7 +89,7 @@ def _knock(host: str, port: int, seconds: float) -> str | None:
 
 
 def _goes_by_proxy(host: str) -> bool:
-    """Tell whether HTTP clients reach this host in another way, where a knock tells nothing."""
+    """Tell whether HTTP clients reach this host through a proxy, so that a direct connection tells nothing."""
     named = [name for name in os.environ if name.lower() in ("grpc_proxy", "https_proxy", "http_proxy", "all_proxy")]
     bypassed = urllib.request.proxy_bypass_environment(host)  # type: ignore[attr-defined]
     return any(os.environ[name] for name in named) and not bypassed

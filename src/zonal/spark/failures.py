@@ -1,4 +1,4 @@
-"""What went wrong on Spark, in words: of a worker's Python, of the JVM, of a start; without anybody's stack."""
+"""Turn errors of Spark, the JVM and Python workers into sentences without stack traces."""
 
 import re
 import sys
@@ -10,9 +10,9 @@ from zonal.spark.jvm import jvm_ended
 
 _KINDS = r"^(?:[\w.$]+\.)?(\w+(?:Error|Exception|Interrupt)): (.+)$"
 LACKS = "the Python of a Spark worker, "
-"""How the error of a worker begins that lacks what a function imports (`zonal.spark.shipment`)."""
+"""How the error of a worker begins that lacks an imported package (`zonal.spark.shipment`)."""
 _SHELLS = ("SparkException", "PythonException", "Py4JJavaError", "ExecutionException")
-"""Errors that only carry others."""
+"""Errors that only wrap others."""
 _OURS = ("TableError", "FileError", "ZonalError")
 _BROKEN = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError", "Py4JError")
 _NEEDS = (
@@ -23,13 +23,13 @@ _NEEDS = (
 
 @contextmanager
 def told_in_words(what: str) -> Iterator[None]:
-    """Turn what goes wrong with a query into a `ZonalError`, and a broken call under Ctrl-C into that."""
+    """Turn errors of a query into a `ZonalError`, and a call that Ctrl-C broke into a `KeyboardInterrupt`."""
     try:
         yield
     except ZonalError:
         raise
     except Exception as error:
-        # Where Ctrl-C meets a call to the JVM, pyspark raises what the broken call says instead.
+        # Where Ctrl-C interrupts a call to the JVM, pyspark raises the error of the broken call instead.
         if _was_interrupted(error):
             raise KeyboardInterrupt from None
         ended = jvm_ended() if is_broken_call(error) else None
@@ -37,28 +37,28 @@ def told_in_words(what: str) -> Iterator[None]:
 
 
 def reason(error: BaseException, *, ended: str | None = None) -> str:
-    """Return what a worker's Python said last, or what Spark says, in one sentence without its full stop.
+    """Return the last error of a worker's Python, else Spark's, in one sentence without its full stop.
 
-    `ended` is how the JVM of this process ended, where it did.
+    `ended` says how the JVM of this process ended, if it did.
     """
     if ended is not None:
         return f"the JVM of Spark's driver ended: {ended}"
     text = str(error)
     if (python := _python_problem(text)) is not None:
         return python
-    said = [(kind, told) for kind, told in re.findall(_KINDS, text, re.MULTILINE) if kind not in _SHELLS]
-    if said:
-        kind, told = said[-1]
-        return told if kind in _OURS or told.startswith(LACKS) else f"{kind}: {told}"
+    errors = [(kind, message) for kind, message in re.findall(_KINDS, text, re.MULTILINE) if kind not in _SHELLS]
+    if errors:
+        kind, message = errors[-1]
+        return message if kind in _OURS or message.startswith(LACKS) else f"{kind}: {message}"
     if (failure := re.search(r"most recent failure: .*?\): (.+)", text)) is not None:
         return failure[1]
     causes = re.findall(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): (.+)$", text, re.MULTILINE)
-    told = [line for line in causes if not line.startswith("Exception thrown in awaitResult")]
-    return told[-1] if told else text.partition("\n")[0] or type(error).__name__
+    causes = [line for line in causes if not line.startswith("Exception thrown in awaitResult")]
+    return causes[-1] if causes else text.partition("\n")[0] or type(error).__name__
 
 
 def missing_python(program: str, problem: str, where: str = "") -> str:
-    """Say which Python workers can't start, and what to set."""
+    """Say which Python the workers can't start, and what to set."""
     return f"the workers{where} can't start Python as {quoted(program, limit=200)}: {problem}. {_NEEDS}"
 
 
@@ -71,7 +71,7 @@ def _was_interrupted(error: BaseException | None) -> bool:
 
 
 def is_broken_call(error: BaseException | None) -> bool:
-    """Tell whether a call to the JVM broke, and not what it called: then the JVM may have ended."""
+    """Tell whether the call to the JVM itself broke, so that the JVM may have ended."""
     while error is not None:
         if type(error).__name__ in _BROKEN:
             return True
@@ -80,7 +80,7 @@ def is_broken_call(error: BaseException | None) -> bool:
 
 
 def start_refusal(log: str) -> str | None:
-    """Return why Spark refused to start, by its log, None where that doesn't say."""
+    """Return why Spark refused to start, by its log; None where that doesn't say."""
     if "All masters are unresponsive" in log:
         return (
             "something answers there, but not as a Spark master. See that the port is the master's own, 7077 unless "
@@ -88,8 +88,8 @@ def start_refusal(log: str) -> str | None:
         )
     if java := re.search(r"^(.+)\nError: Could not create the Java Virtual Machine", log, re.MULTILINE):
         return java[1].rstrip(".")
-    found = re.findall(r'^(?:Exception in thread "main" [\w.$]+: |Error: )(.+)$', log, re.MULTILINE)
-    return found[-1].rstrip(".") if found else None
+    errors = re.findall(r'^(?:Exception in thread "main" [\w.$]+: |Error: )(.+)$', log, re.MULTILINE)
+    return errors[-1].rstrip(".") if errors else None
 
 
 def _python_problem(text: str) -> str | None:

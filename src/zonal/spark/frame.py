@@ -1,7 +1,7 @@
-"""Clustering for a user's own Spark job: `df.transform(zonal.clustered("hilbert(ts, payload_id)", files=64))`.
+"""Cluster a user's own DataFrame: `df.transform(zonal.clustered("hilbert(ts, payload_id)", files=64))`.
 
-Keys are made in Python of the key columns alone; the others never leave the JVM. Each partition of the result is one
-file's worth of rows, in the layout's order, for whatever writer stands behind.
+Sort keys are computed in Python from the key columns alone; the others never leave the JVM. Each partition of the
+result is one file's worth of rows, in the layout's order, for any writer.
 """
 
 import dataclasses
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _KEY_LENGTH = 256
-"""Characters or bytes of a value that count for its place: bounds in table formats keep fewer."""
+"""Characters or bytes of a value that its sort key uses: bounds in table formats keep fewer."""
 _KEY_TYPES = (
     T.NumericType, T.BooleanType, T.StringType, T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType,
     T.DayTimeIntervalType,
 )  # fmt: skip
 _LANES = 4
-"""Tasks that merge the partitions' samples, so that the driver gets no more than it can use."""
+"""Tasks that merge the samples of partitions before the driver gets them."""
 
 
 def clustered(layout: str | Layout, *, files: int) -> "Callable[[DataFrame], DataFrame]":
@@ -64,7 +64,7 @@ def _clustered(df: "DataFrame", layout: Layout, files: int) -> "DataFrame":
     if df.isStreaming:
         raise ZonalError("A streaming DataFrame has no whole to cluster: use foreachBatch, and cluster each batch.")
     schema = df.schema
-    # Numbers for names: no hostile, ambiguous or colliding ones are left.
+    # Numbered names: none is hostile, ambiguous or taken.
     plain = df.toDF(*(f"c{number}" for number in range(len(schema))))
     columns = _key_columns(schema, layout.columns)
     check_worker_python(df.sparkSession)
@@ -72,7 +72,7 @@ def _clustered(df: "DataFrame", layout: Layout, files: int) -> "DataFrame":
     keys = [_short(column, kind).alias(f"k{number}") for number, (column, kind) in enumerate(columns)]
     plan = _plan(_sample(plain.select(*keys), by_value=by_value), layout, files)
     inputs = [*keys, *([_row_hash(schema)] if plan.ties else [])]
-    with warnings.catch_warnings():  # Spark would rather read type hints, which a carried function doesn't have
+    with warnings.catch_warnings():  # Spark prefers type hints, which a carried function doesn't have
         warnings.simplefilter("ignore", UserWarning)
         place = arrow_udf(carried(plan.places, by_value=by_value), plan.spark_type, ArrowUDFType.SCALAR_ITER)
     placed = plain.select("*", place(*inputs).alias("place"))
@@ -86,7 +86,7 @@ def _clustered(df: "DataFrame", layout: Layout, files: int) -> "DataFrame":
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Plan:
-    """What a worker needs to tell where a row belongs."""
+    """What a worker needs to compute a row's partition and sort key."""
 
     layout: Layout
     """With the columns called k0, k1, …"""
@@ -94,7 +94,7 @@ class _Plan:
     cuts: Cuts
     words: int
     ties: bool
-    """The cuts have one word more than the keys: a hash of the row, which spreads keys heavier than a file."""
+    """Whether cuts have one word more than the keys: a hash of the row, which spreads keys heavier than a file."""
 
     @property
     def key_names(self) -> list[str]:
@@ -105,7 +105,7 @@ class _Plan:
         return f"struct<piece: int, {', '.join(f'{name}: long' for name in self.key_names)}>"
 
     def places(self, batches: Iterable[pa.Array | tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        """Return piece and key of the rows, from their key columns and, with `ties`, their hash."""
+        """Yield piece and key of the rows, from their key columns and, with `ties`, their hash."""
         forget_archives()
         for batch in batches:
             columns = batch if isinstance(batch, tuple) else (batch,)
@@ -125,7 +125,7 @@ class _Plan:
 def _key_columns(schema: T.StructType, names: Sequence[str]) -> "list[tuple[Column, T.DataType]]":
     """Resolve the layout's columns, or raise one error that names all that are unknown or have no order."""
     known = pa.schema([pa.field(field.name, _skeleton(field.dataType)) for field in schema])
-    found, problems = [], []
+    resolved, problems = [], []
     for name in names:
         try:
             path = find(known, name)
@@ -139,14 +139,14 @@ def _key_columns(schema: T.StructType, names: Sequence[str]) -> "list[tuple[Colu
         if not isinstance(kind, _KEY_TYPES):
             hint = "Name one of its fields with a dot" if isinstance(kind, T.StructType) else "Use another column"
             problems.append(f"Column {quoted(name)} has type {kind.simpleString()[:80]}, which has no order. {hint}.")
-        found.append((column, kind))
+        resolved.append((column, kind))
     if problems:
         raise ColumnError(" ".join(problems))
-    return found
+    return resolved
 
 
 def _skeleton(kind: T.DataType) -> pa.DataType:
-    """Return the names in a type, in Arrow's form: all that `find` needs, also of types that Arrow doesn't have."""
+    """Return an Arrow type with the same field names: all that `find` needs, and possible for every Spark type."""
     if isinstance(kind, T.StructType):
         return pa.struct([pa.field(field.name, _skeleton(field.dataType)) for field in kind])
     return pa.null()
@@ -157,7 +157,7 @@ def _short(column: "Column", kind: T.DataType) -> "Column":
 
 
 def _row_hash(schema: T.StructType) -> "Column":
-    """Hash the row and the partition that it comes from: repeated tasks find the same places."""
+    """Hash the row and its input partition, so that repeated tasks place it the same way."""
     hashable = [F.col(f"c{number}") for number, field in enumerate(schema) if _is_hashable(field.dataType)]
     return F.xxhash64(*hashable, F.spark_partition_id())
 
@@ -178,14 +178,14 @@ def _sample(keys: "DataFrame", *, by_value: bool) -> pa.Table:
     merged = gathered.mapInArrow(carried(merge(most), by_value=by_value), "lane int, rows long, part binary")
     with told_in_words("Spark couldn't sample the keys"):
         parts = merged.toArrow()
-    found = read_parts(parts, SAMPLE_ROWS)
-    if found is None:  # a table without rows
+    sample = read_parts(parts, SAMPLE_ROWS)
+    if sample is None:  # a table without rows
         return keys.limit(0).toArrow()
-    return found
+    return sample
 
 
 def _plan(sample: pa.Table, layout: Layout, files: int) -> _Plan:
-    """Fit ranks, and cut the sample's keys into about as many pieces as files are wanted."""
+    """Fit ranks, and cut the sample's keys into about `files` pieces."""
     numbered = dataclasses.replace(layout, columns=tuple(sample.column_names), bloom_columns=())
     ranks = Ranks.fit(sample, numbered.curve_columns)
     words = key_words(sample, numbered, ranks)
@@ -194,12 +194,12 @@ def _plan(sample: pa.Table, layout: Layout, files: int) -> _Plan:
     order = stable_order(words)
     ties = _heaviest([word[order] for word in words]) > max(LARGEST * target, 1)
     if ties:
-        # Hashes of rows spread evenly over all numbers, and so do these.
+        # Stand-ins for the hashes of rows: both are uniform over all numbers.
         words = (*words, np.random.default_rng(0).integers(0, 2**64, sample.num_rows, np.uint64))
         order = stable_order(words)
     ordered = [word[order] for word in words]
     cuts = Cuts.at(ordered, key_cuts(layout.kind, ordered, target))
-    # Read again, the ranks are without the look-up tables that the keys above needed.
+    # Reading the ranks from JSON drops the look-up tables that the keys above needed.
     return _Plan(numbered, Ranks.from_json(ranks.to_json()), cuts, keys, ties)
 
 

@@ -1,4 +1,4 @@
-"""Queries that wait for a cluster: after some time, what was asked for and that nothing was granted."""
+"""Report queries that wait for executors: how long, and what the session requests from the cluster."""
 
 import time
 from collections.abc import Callable
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SECONDS = 30.0
-"""Time without a running task after which it is told; then after as much again, twice that, and so on."""
+"""Time without a running task until the first notice; each further one comes after twice the time."""
 
 
 class Idle:
-    """Notices that no task runs for some time, and tells it now and then."""
+    """Notices that no task has run for some time, and tells so at growing intervals."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Idle:
         self.due = SECONDS
 
     def look(self, *, waits: bool) -> None:
-        """Hear whether the queries wait now."""
+        """Take note of whether the queries wait now."""
         now = self.clock()
         if not waits:
             if self.since is not None and self.due > SECONDS:
@@ -59,7 +59,7 @@ def lacking(spark: "SparkSession") -> str:
 
 
 def asked(spark: "SparkSession") -> str:
-    """Say what a session asks its cluster for."""
+    """Say which executors a session requests from its cluster."""
     memory = spark.conf.get("spark.executor.memory", None) or "1g"
     cores = spark.conf.get("spark.executor.cores", None)
     many = spark.conf.get("spark.executor.instances", None)

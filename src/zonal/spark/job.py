@@ -1,4 +1,4 @@
-"""A rewrite as one Spark job: splits are read and placed, payloads shuffled, files sorted and written."""
+"""Run a rewrite as one Spark job: read and place splits, shuffle payloads, sort and write files."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ def run_job(
 ) -> tuple[list[ReadTally], list[Written]]:
     """Rewrite the scan's rows into new files, and return what was read and what was written.
 
-    Of tasks that Spark repeats, the results of one attempt count; files of others stay behind in the run's folder.
+    Of tasks that Spark repeats, the results of one attempt count; files of other attempts stay in the run's folder.
     """
     names = {1: "reading", 2: "reading", 3: "writing"}
 
@@ -55,5 +55,5 @@ def run_job(
         with settings(spark, _SETTINGS), watch(spark, tell, wait):
             placed = dealt(spark, splits).mapInArrow(read, payload.COLUMNS)
             gathered = placed.repartitionById(placement.tasks, F.col("task"))
-            told = gathered.mapInArrow(write, results.COLUMNS).toArrow()
-    return results.read_results(told)
+            returned = gathered.mapInArrow(write, results.COLUMNS).toArrow()
+    return results.read_results(returned)

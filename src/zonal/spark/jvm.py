@@ -1,4 +1,4 @@
-"""The JVM of this process: started with its output in a log, ended with the process, its folder removed."""
+"""Start and end the JVM of this process, with its output in a log and its files in a temporary folder."""
 
 import atexit
 import logging
@@ -17,21 +17,21 @@ from zonal.errors import option
 from zonal.spark.java import use_java
 
 SLOW_SECONDS = 15.0
-"""Time after which a start that takes long is told, and how far it is; then after twice that, and so on."""
+"""Time until the first notice of a slow start; each further one comes after twice the time."""
 
 _TAIL_LINES = 12
 _END_SECONDS = 10.0
 _OUT_OF_MEMORY = 52
-"""The exit code of a JVM of Spark's that ran out of memory."""
+"""Exit code of Spark's JVM when it ran out of memory."""
 _folders: list[Path] = []
-"""Where the JVM of this process writes what it would print, and all that is temporary; it serves all sessions."""
+"""Folders for the log and the temporary files of this process's JVM, which serves all sessions."""
 
 
 def start_jvm(options: Mapping[str, str]) -> None:
     """Start the JVM of this process with its output in a log file, unless it runs already.
 
-    `launch_gateway` alone takes where the JVM prints to; redirecting this process's own output while the JVM starts
-    would swallow what other threads print, such as a progress bar.
+    Only `launch_gateway` takes a target for the JVM's output; redirecting this process's own output meanwhile would
+    swallow what other threads print, such as a progress bar.
     """
     from pyspark import SparkContext  # noqa: PLC0415
 
@@ -49,14 +49,14 @@ def start_jvm(options: Mapping[str, str]) -> None:
 
 
 def jvm_ended() -> str | None:
-    """Say how the JVM of this process ended, None where it runs or where there is none."""
+    """Say how the JVM of this process ended; None where it runs or never did."""
     from pyspark import SparkContext  # noqa: PLC0415
 
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return None
     try:
-        code = process.wait(timeout=1)  # a call breaks a moment before its process is gone
+        code = process.wait(timeout=1)  # a call breaks a moment before the process is gone
     except subprocess.TimeoutExpired:
         return None
     return ending(code, log_text())
@@ -90,19 +90,19 @@ def log_text() -> str:
 
 
 def log_tail() -> str:
-    """Return the last lines of the log that tell a person something."""
-    told = [line for line in log_text().splitlines() if line and not line.startswith("\t")][-_TAIL_LINES:]
-    return "\nThe last lines of its log:\n" + "\n".join(f"  {line[:300]}" for line in told) if told else ""
+    """Return the last lines of the log, without those of stack traces."""
+    lines = [line for line in log_text().splitlines() if line and not line.startswith("\t")][-_TAIL_LINES:]
+    return "\nThe last lines of its log:\n" + "\n".join(f"  {line[:300]}" for line in lines) if lines else ""
 
 
 @contextmanager
 def quiet_calls() -> Iterator[None]:
-    """Keep py4j from logging calls that broke with their tracebacks: errors say what happened."""
+    """Keep py4j from logging tracebacks of broken calls: the errors say what happened."""
 
     def is_anothers(record: logging.LogRecord) -> bool:
         return Path(record.pathname).parent.name != "py4j"
 
-    root = logging.getLogger()  # which py4j uses by itself
+    root = logging.getLogger()  # the one that py4j logs to
     root.addFilter(is_anothers)
     try:
         yield
@@ -112,7 +112,7 @@ def quiet_calls() -> Iterator[None]:
 
 @contextmanager
 def own_interrupt() -> Iterator[None]:
-    """Keep what handles Ctrl-C: pyspark puts a handler in its place that calls the JVM in the midst of other calls."""
+    """Restore the handler of Ctrl-C: pyspark installs one that calls the JVM in the middle of other calls."""
     if current_thread() is not main_thread():
         yield
         return
@@ -120,13 +120,13 @@ def own_interrupt() -> Iterator[None]:
     try:
         yield
     finally:
-        if before is not None:  # None is a handler that isn't Python's
+        if before is not None:  # None: a handler that wasn't installed by Python
             signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
 def telling_slowness(what: str, tell: Callable[[str], None]) -> Iterator[None]:
-    """Tell now and then that the start takes long, and what the log says."""
+    """Tell at growing intervals that the start takes long, and what the log says."""
     over = Event()
 
     def run() -> None:
@@ -148,12 +148,12 @@ def telling_slowness(what: str, tell: Callable[[str], None]) -> Iterator[None]:
 
 
 def _launched(options: Mapping[str, str], output: int) -> Any:  # noqa: ANN401 - py4j has no types
-    """Launch the JVM in another thread: who is interrupted meanwhile ends a JVM that nobody would know of."""
+    """Launch the JVM in another thread, so that Ctrl-C meanwhile ends a JVM that nothing refers to yet."""
     from pyspark import SparkConf  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
     done: list[Any] = []
-    over = Event()  # a `join` that is interrupted takes the thread for ended
+    over = Event()  # an interrupted `join` would take the thread for ended
 
     def launch() -> None:
         try:
@@ -173,19 +173,19 @@ def _launched(options: Mapping[str, str], output: int) -> Any:  # noqa: ANN401 -
             done[0].proc.kill()
             done[0].proc.wait()
         raise
-    (found,) = done
-    if isinstance(found, Exception):
-        raise found
-    return found
+    (outcome,) = done
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 @contextmanager
 def _temporary_in(folder: Path) -> Iterator[None]:
-    """Let a JVM that starts in here put temporary files into a folder, where they are found if it is killed."""
+    """Let a JVM that starts meanwhile put temporary files into a folder, which is removed even if it is killed."""
     name = "SPARK_SUBMIT_OPTS"
     before = os.environ.get(name)
     escaped = str(folder).replace("\\", "\\\\").replace('"', '\\"')
-    os.environ[name] = f'-Djava.io.tmpdir="{escaped}" {before or ""}'.rstrip()  # the last one wins: the user's
+    os.environ[name] = f'-Djava.io.tmpdir="{escaped}" {before or ""}'.rstrip()  # the last option wins: the user's
     try:
         yield
     finally:
@@ -196,7 +196,7 @@ def _temporary_in(folder: Path) -> Iterator[None]:
 
 
 def _end(folder: Path, processes: "Sequence[subprocess.Popen[bytes]]") -> None:
-    """End the JVM, as its closed input tells it to, and remove what it left."""
+    """End the JVM by closing its input, and remove its folder."""
     for process in processes:
         with suppress(OSError):
             if process.stdin is not None:

@@ -1,4 +1,4 @@
-"""Progress of a running Spark job, for a bar: the tasks of each stage, as they finish."""
+"""Report the progress of a running Spark job: the tasks of each stage, as they finish."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SECONDS = 0.25
-"""Time between two looks at a classic session's jobs; Connect servers report by themselves, every two seconds."""
+"""Interval at which a classic session's jobs are polled; Connect servers report by themselves, every two seconds."""
 
 _GROUP = "spark.jobGroup.id"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A step of the job between two shuffles, and how far it is."""
+    """A stage of the job, between two shuffles, and how many of its tasks are done."""
 
     number: int
-    """Stages are counted from 1 in the order in which they run."""
+    """Counted from 1 in the order in which stages run."""
     done: int
     tasks: int
 
@@ -69,7 +69,7 @@ class _Reporter:
                     self.last[number] = stage
                     try:
                         self.report(stage)
-                    except Exception:  # a bar that broke is not shown any more
+                    except Exception:  # a bar that fails is not called again
                         self.report = None
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ def _watch_connect(spark: "SparkSession", reporter: _Reporter, idle: Idle) -> It
         with suppress(Exception):
             if not done:
                 idle.look(waits=not inflight_tasks)
-            # Stages that wait are listed, too, and so are those whose shuffle is there already: they never begin.
+            # Stages that wait are listed, too, and so are those whose shuffle exists already: they never begin.
             begun = [stage for stage in stages or () if stage.num_completed_tasks]
             reporter((stage.stage_id, stage.num_completed_tasks, stage.num_tasks) for stage in begun)
 
@@ -101,7 +101,7 @@ def _watch_connect(spark: "SparkSession", reporter: _Reporter, idle: Idle) -> It
 
 @contextmanager
 def _watch_classic(spark: "SparkSession", reporter: _Reporter, idle: Idle) -> Iterator[None]:
-    """Poll the status tracker for jobs of this thread's group; a group of the caller, which cancels by it, stays."""
+    """Poll the status tracker for jobs of this thread's group; a group that the caller has set stays."""
     stop, thread, ours = Event(), None, False
     with suppress(Exception):
         context = spark.sparkContext
@@ -128,10 +128,10 @@ def _watch_classic(spark: "SparkSession", reporter: _Reporter, idle: Idle) -> It
 def _poll(
     context: "SparkContext", group: str, earlier: frozenset[int], reporter: _Reporter, idle: Idle, stop: Event
 ) -> None:
-    with suppress(Exception):  # the session may be stopped under our feet
+    with suppress(Exception):  # the session may be stopped meanwhile
         last = False
         while not last:
-            last = stop.wait(SECONDS)  # look once more when the queries are done
+            last = stop.wait(SECONDS)  # poll once more when the queries are done
             tracker = context.statusTracker()
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group) if job not in earlier]
             known = [job for job in jobs if job is not None]
@@ -145,6 +145,6 @@ def _poll(
 def _stages(tracker: "StatusTracker", jobs: Iterable["SparkJobInfo"]) -> "Iterator[tuple[int, SparkStageInfo]]":
     for number in sorted({int(stage) for job in jobs for stage in job.stageIds}):
         stage = tracker.getStageInfo(number)
-        # A stage that waits has none; one whose shuffle is there already never has.
+        # A stage that waits has no info; one whose shuffle exists already never gets any.
         if stage is not None and stage.numActiveTasks + stage.numCompletedTasks:
             yield number, stage

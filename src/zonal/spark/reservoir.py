@@ -1,4 +1,4 @@
-"""Uniform samples of bounded size, drawn in each partition and merged by the rows that each stands for."""
+"""Draw uniform samples of bounded size per partition, and merge them by the number of rows they stand for."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Part:
 
 
 def draw(most: int, lanes: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return a step for `mapInArrow` that gives one sample of up to `most` rows a partition, dealt to some lanes."""
+    """Return a step for `mapInArrow` that yields one sample of up to `most` rows per partition, dealt to lanes."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         forget_archives()
@@ -39,7 +39,7 @@ def draw(most: int, lanes: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
 def merge(most: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return a step for `mapInArrow` that merges the samples of a lane to one of up to `most` rows."""
+    """Return a step for `mapInArrow` that merges the samples of a lane into one of up to `most` rows."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         forget_archives()
@@ -60,7 +60,7 @@ def read_parts(found: pa.Table, most: int) -> pa.Table | None:
 
 
 def reservoir(batches: Batches, most: int, seed: int) -> Part | None:
-    """Take up to `most` rows, each with the same chance: those with the least random numbers."""
+    """Sample up to `most` rows uniformly: those with the smallest random numbers."""
     random = np.random.default_rng(seed)
     rows, limit, held = 0, 1.0, 0
     tables: list[pa.Table] = []
@@ -81,7 +81,7 @@ def reservoir(batches: Batches, most: int, seed: int) -> Part | None:
 
 
 def merged_parts(parts: Sequence[Part], most: int) -> Part:
-    """Join samples so that each of the rows behind them has the same chance: as many of each as it stands for."""
+    """Merge samples into a uniform one: each gives rows in proportion to those that it stands for."""
     total = sum(part.rows for part in parts)
     # A part that stands for many rows may be too small for its share: then all take less.
     size = min([float(most), *(part.sample.num_rows * total / part.rows for part in parts if part.rows)])

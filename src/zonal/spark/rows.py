@@ -1,4 +1,4 @@
-"""A table's rows as a DataFrame: the files are read by workers, deletes and all, with no format's jar."""
+"""Read a table's live rows as a DataFrame: workers read the files and apply deletes, without a format's jar."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ def read_rows(spark: "SparkSession", scan: Scan, schema: pa.Schema, splits: Sequ
     """Return the scan's live rows with the names of `schema`, whose columns are those of the scan in order."""
     check_worker_python(spark)
     ntz = spark.conf.get("spark.sql.timestampType") == "TIMESTAMP_NTZ"
-    columns = from_arrow_schema(schema, prefer_timestamp_ntz=ntz)  # as Spark reads Arrow itself, of no rows, too
+    columns = from_arrow_schema(schema, prefer_timestamp_ntz=ntz)  # as Spark converts Arrow itself
     if not splits:
         return spark.createDataFrame([], columns)
     step = carried(scan_step(scan.reading, scan.storage, schema), by_value=not is_on_this_machine(spark))

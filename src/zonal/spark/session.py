@@ -1,4 +1,4 @@
-"""The Spark session that a rewrite runs in: the caller's own, or one that is started quietly and stopped again."""
+"""Provide the Spark session of a rewrite: the caller's own, or one that is started quietly and stopped again."""
 
 import os
 import re
@@ -34,16 +34,16 @@ LOCAL: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Settings of a session on this machine, where the user says nothing else."""
+"""Default settings of a session on this machine."""
 _FAR = {"spark.app.name": "zonal", "spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
 _CONNECT_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
 
 Notice = Callable[[str], None]
-"""Hears what a person should know while Spark makes them wait."""
+"""Hears what the user should know while Spark takes long."""
 
 
 def warn_of(notice: str) -> None:
-    """Tell a notice to those who gave nothing that hears it."""
+    """Warn of a notice that no callback hears."""
     warnings.warn(notice, ZonalNotice, stacklevel=2)
 
 
@@ -56,10 +56,10 @@ def spark_session(
     session: "SparkSession | None" = None,
     tell: Notice = warn_of,
 ) -> Iterator["SparkSession"]:
-    """Give a Spark session: the given one, else the one that runs in this process, else a new one.
+    """Yield a Spark session: the given one, else the one that runs in this process, else a new one.
 
-    A session of the caller is used as it is and left running. A new one runs on `master` (this machine, if nothing
-    is said), or on the Spark Connect server at `remote`; it prints nothing, and is stopped at the end. `tell` hears
+    A session of the caller is used as it is and left running. A new one runs on `master` (by default, this machine),
+    or on the Spark Connect server at `remote`; it prints nothing, and is stopped at the end. `tell` hears
     of a start that takes long.
     """
     check_pyspark(remote)
@@ -87,15 +87,15 @@ def spark_session(
 def settings(spark: "SparkSession", wanted: Mapping[str, str]) -> Iterator[None]:
     """Change the session's configuration, and restore it at the end.
 
-    What this Spark doesn't know, fixed when it started, or forbids to be changed, stays as it is: nothing that is
-    asked for here may be needed.
+    Settings that this Spark doesn't know, or doesn't allow to be changed, stay as they are: `wanted` may hold nothing
+    that correctness depends on.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     before: dict[str, str | None] = {}
     try:
         for name, value in wanted.items():
-            with suppress(PySparkException):  # servers of some vendors have lists of what may be set, or read
+            with suppress(PySparkException):  # some vendors' servers restrict what may be set, or read
                 if spark.conf.isModifiable(name):
                     old = spark.conf.get(name, None)  # None where the default applies
                     spark.conf.set(name, value)
@@ -129,7 +129,7 @@ def worker_python(spark: "SparkSession") -> str:
 
 
 def check_worker_python(spark: "SparkSession") -> None:
-    """Raise an error where workers on this machine have no Python, before a lazy query fails in the caller's hands."""
+    """Raise an error where workers on this machine have no Python, before a lazy query fails in the caller's code."""
     if is_connect(spark) or not is_local_master(str(spark.conf.get("spark.master", ""))):
         return
     if shutil.which(python := worker_python(spark)) is None:
@@ -137,7 +137,7 @@ def check_worker_python(spark: "SparkSession") -> None:
 
 
 def _is_this_python(path: str) -> bool:
-    """Tell whether a program is this process's Python: a link to the same one elsewhere has other packages."""
+    """Tell whether a program is this process's Python: a link to it from another folder has other packages."""
     mine = Path(sys.executable)
     same = Path(path).resolve() == mine.resolve()
     return same and Path(path).absolute().parent == mine.absolute().parent
@@ -200,7 +200,7 @@ def _started(master: str | None, remote: str | None, conf: Mapping[str, str], te
 def _start(master: str | None, remote: str | None, conf: Mapping[str, str], tell: Notice) -> "SparkSession":
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    # Under spark-submit the JVM is there already, and knows its master and settings.
+    # Under spark-submit the JVM runs already, and has its master and settings.
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     here = remote if remote is not None else master or (None if submitted else "local[*]")
     options = _options(here, conf)
@@ -218,7 +218,7 @@ def _start(master: str | None, remote: str | None, conf: Mapping[str, str], tell
     elif starts_jvm:
         check_master(options.get("spark.master", str(here)))
     with _environment(here, remote), warnings.catch_warnings(), own_interrupt(), telling_slowness(what, tell):
-        if remote is not None and starts_jvm:  # the JVM that starts has what the session then warns that it can't set
+        if remote is not None and starts_jvm:  # the JVM starts with the settings that the session warns it can't set
             warnings.filterwarnings("ignore", message="Failed to set ")
         try:
             if starts_jvm:
@@ -233,12 +233,12 @@ def _start(master: str | None, remote: str | None, conf: Mapping[str, str], tell
 
 
 def _not_started(what: str, error: Exception) -> ZonalError:
-    """Return an error that says why Spark did not start, by its log where that knows best."""
+    """Return an error that says why Spark did not start, by its log where that has the reason."""
     if (refused := start_refusal(log_text())) is not None:
         return ZonalError(f"{what} did not start: {refused}.")
     ended = jvm_ended() if is_broken_call(error) else None
-    told = reason(error, ended=ended).rstrip(".")
-    return ZonalError(f"{what} did not start: {told}.{log_tail()}")
+    why = reason(error, ended=ended).rstrip(".")
+    return ZonalError(f"{what} did not start: {why}.{log_tail()}")
 
 
 def _options(here: str | None, conf: Mapping[str, str]) -> dict[str, str]:
@@ -253,7 +253,7 @@ def _options(here: str | None, conf: Mapping[str, str]) -> dict[str, str]:
 def _environment(here: str | None, remote: str | None) -> Iterator[None]:
     """Let workers on this machine run this Python; elsewhere, what the user set or the cluster has.
 
-    `SPARK_REMOTE`, which pyspark doesn't take beside a master, is put away while a session on a master starts.
+    `SPARK_REMOTE`, which pyspark doesn't accept beside a master, is unset while a session on a master starts.
     """
     names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
     before = {name: os.environ.get(name) for name in (*names, "SPARK_REMOTE")}

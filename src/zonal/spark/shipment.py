@@ -1,6 +1,6 @@
-"""How zonal's functions reach executors: by name where zonal is installed there, else with the job itself.
+"""Send zonal's functions to executors: by name where zonal is installed there, else by value with the job.
 
-Executors then need numpy and pyarrow only, and run the driver's version of zonal, whatever else they have.
+By value, executors need numpy and pyarrow only, and run the driver's version of zonal, whatever else they have.
 """
 
 import copyreg
@@ -18,11 +18,11 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 _ZONAL = sys.modules[__name__.partition(".")[0]]
-"""The whole package: an import of it would stand for one of every module."""
+"""The whole package; import-linter would take `import zonal` for an import of every module."""
 
 _lock = Lock()
 _users = 0
-"""Blocks that want zonal by value now, in all threads: cloudpickle has one switch for the whole process."""
+"""Open `shipped` blocks in all threads: cloudpickle has one switch for the whole process."""
 
 
 @contextmanager
@@ -42,16 +42,16 @@ def shipped(*, by_value: bool = True) -> Iterator[None]:
 
 
 def carried(function: Callable[Given, Result], *, by_value: bool = True) -> Callable[Given, Result]:
-    """Return the same function with all that it needs of zonal inside, whenever it is pickled.
+    """Return the same function, which includes all that it needs of zonal whenever it is pickled.
 
     `function` must not keep state between calls: a worker makes its own copy for each task. A worker that lacks what
-    the function imports says so before Spark looks for it, with the name of its Python and of its host.
+    the function imports raises an error that names its Python and its host.
     """
     with shipped(by_value=by_value):
         pickled = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
     held = _Held(function, pickled)
 
-    # A nested function has no name to import it by, so that cloudpickle takes it by value; it names nothing of zonal.
+    # A nested function can't be imported by name, so that cloudpickle takes it by value; it names nothing of zonal.
     def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of the function
         return held(*args, **kwargs)
 
@@ -59,7 +59,7 @@ def carried(function: Callable[Given, Result], *, by_value: bool = True) -> Call
 
 
 class _Held:
-    """A pickled function: a worker that unpickles this has the function itself, or an error that people can read."""
+    """A pickled function: a worker that unpickles this gets the function itself, or a readable error."""
 
     def __init__(self, function: Callable[..., Any], pickled: bytes) -> None:
         self.function = function

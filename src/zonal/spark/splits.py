@@ -1,4 +1,4 @@
-"""Splits as a DataFrame with a task for each."""
+"""Turn splits into a DataFrame with one task per split."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def dealt(spark: "SparkSession", splits: Sequence[Split]) -> "DataFrame":
-    """Return one row a split, as text, each in a partition of its own."""
+    """Return one row per split, as text, each in its own partition."""
     texts = [split_text(split) for split in splits]
     table = pa.table({"split": texts, "number": pa.array(range(len(splits)), pa.int32())})
     return spark.createDataFrame(table).repartitionById(len(splits), F.col("number")).select("split")
