@@ -17,8 +17,7 @@ import zonal
 from support.delta_tables import LogWriter, add, field, metadata, protocol
 from zonal.cli.app import app
 from zonal.errors import TableError
-from zonal.storage import Storage
-from zonal.storage import connection as connecting
+from zonal.storage import Storage, connection
 from zonal.storage.arguments import azure_arguments, s3_arguments
 from zonal.storage.causes import cause_of, hidden
 from zonal.storage.location import catalog_hint
@@ -37,7 +36,7 @@ def alone(monkeypatch):
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    connecting._connect.cache_clear()
+    connection._connect.cache_clear()
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def closed():
 @pytest.fixture
 def silent(monkeypatch):
     """A server that takes connections and never answers; nobody waits for it longer than needed."""
-    monkeypatch.setattr(connecting, "PATIENCE", 1.0)
+    monkeypatch.setattr(connection, "PATIENCE", 1.0)
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -159,7 +158,7 @@ def test_reading_and_copying_say_so(closed, tmp_path):
 def test_files_in_a_store_that_does_not_answer_fail_once_and_then_at_once(closed, tmp_path, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", closed)
     asked = []
-    real = connecting.connect
+    real = connection.connect
     monkeypatch.setattr("zonal.storage.connect", lambda store, path: asked.append(store) or real(store, path))
     log = LogWriter(tmp_path / "t").commit(*HEAD, add("s3://nobody/a"), add("s3://nobody/b"))
     table = open_table(str(log), storage_options=KEYS)
@@ -185,7 +184,7 @@ def test_azure_without_credentials_is_told_and_no_traceback(monkeypatch):
             "Unknown error: Check failed: N5Azure9ExceptionE: Failed to get token from DefaultAzureCredential."
         )
 
-    monkeypatch.setattr(connecting, "_asked", lacking)
+    monkeypatch.setattr(connection, "_probe", lacking)
     message = failed(lambda: open_table("abfss://box@acc.dfs.core.windows.net/t"))
     assert "https://acc.dfs.core.windows.net: Failed to get token from DefaultAzureCredential. Check" in message
     assert "azure_storage_sas_token" in message
@@ -194,10 +193,10 @@ def test_azure_without_credentials_is_told_and_no_traceback(monkeypatch):
 def test_work_that_never_ends_is_left_alone():
     never = threading.Event()
     with pytest.raises(TimeoutError):
-        connecting.within(0.05, never.wait)
-    assert connecting.within(5, lambda: 3) == 3
+        connection.within(0.05, never.wait)
+    assert connection.within(5, lambda: 3) == 3
     with pytest.raises(KeyError):
-        connecting.within(5, lambda: {}["x"])
+        connection.within(5, lambda: {}["x"])
     never.set()
 
 
@@ -208,7 +207,7 @@ def test_long_jobs_get_other_limits_than_the_first_answer(monkeypatch):
     Storage("s3://box/t", KEYS).locate("s3://box/t")
     Storage("gs://box/t", {"google_skip_signature": "true"}).locate("gs://box/t")
     hasty, s3, first, gcs = made
-    assert hasty["request_timeout"] < connecting.PATIENCE
+    assert hasty["request_timeout"] < connection.PATIENCE
     assert "request_timeout" not in s3
     assert s3["retry_strategy"].max_attempts > hasty["retry_strategy"].max_attempts
     assert first["retry_time_limit"] < gcs["retry_time_limit"]
@@ -220,7 +219,7 @@ def test_the_region_of_a_bucket_is_asked_for_where_the_environment_has_another(m
     monkeypatch.setattr(pa.fs, "S3FileSystem", lambda **given: made.append(given) or pa.fs.LocalFileSystem())
     monkeypatch.setattr(pa.fs, "resolve_s3_region", lambda bucket: f"region-of-{bucket}")
     monkeypatch.setattr(
-        connecting, "_asked", lambda *_: OSError("AWS Error UNKNOWN (HTTP status 301) during HeadObject")
+        connection, "_probe", lambda *_: OSError("AWS Error UNKNOWN (HTTP status 301) during HeadObject")
     )
     Storage("s3://box/t", {}).locate("s3://box/t")
     assert [given.get("region") for given in made] == [None, "region-of-box"]

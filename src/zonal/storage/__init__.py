@@ -1,4 +1,4 @@
-"""Where tables lie: local files and object stores, by way of pyarrow's file systems."""
+"""Open files of tables on local disks and in object stores, through pyarrow's file systems."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ __all__ = ["Storage", "local_path", "open_regular", "refuse_special"]
 
 
 class Storage:
-    """Where a table lies, and how its files are opened.
+    """The location of a table, and how its files are opened.
 
     Locations of files are literal (nothing is percent-encoded) and carry no credentials: local paths, or
     `scheme://bucket/key`. A store that doesn't answer is refused within seconds when the first of its files is located,
@@ -47,17 +47,17 @@ class Storage:
             self._stores[scheme, host] = self._store(scheme, host, in_location(store_of(scheme), location))
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave connections out: other processes make their own, and hear why they can't."""
+        """Leave connections out: other processes make their own, or get the error themselves."""
         return self.__dict__ | {"_filesystems": {}}
 
     def resolve(self, path: str) -> str:
-        """Return the location of a path in the log: a relative path or a URI, percent-encoded once ("Add File")."""
+        """Return the location of a path in a Delta log: relative or a URI, percent-encoded once ("Add File")."""
         full, literal = is_uri(path), unquote(path) if "%" in path else path
         if full:
             return local_path(literal) or literal
         if not literal.startswith("/"):
             return f"{self.root}/{literal}"
-        # As in every URI, a leading slash starts at the store's root.
+        # As in every URI, a leading slash means the store's root.
         return literal if not is_uri(self.root) else "/".join(self.root.split("/", 3)[:3]) + literal
 
     def locate(self, location: str) -> tuple[pa.fs.FileSystem, str]:
@@ -66,14 +66,14 @@ class Storage:
             return pa.fs.LocalFileSystem(), path
         scheme, host, path = self._parts(location)
         inside = f"/{path}" if store_of(scheme) == "hdfs" else f"{host.partition('@')[0]}/{path}"
-        if (found := self._filesystems.get((scheme, host))) is None:
-            found = self._filesystems[scheme, host] = self._connected(location, inside)
-        if isinstance(found, TableError):
-            raise TableError(str(found))
-        return found, inside
+        if (filesystem := self._filesystems.get((scheme, host))) is None:
+            filesystem = self._filesystems[scheme, host] = self._connected(location, inside)
+        if isinstance(filesystem, TableError):
+            raise TableError(str(filesystem))
+        return filesystem, inside
 
     def told(self, error: Exception, location: str | None = None) -> str:
-        """Tell what went wrong with a location: the cause, the server, and what to check."""
+        """Say what went wrong with a location: the cause, the server, and what to check."""
         location = self.root if location is None else location
         if local_path(location) is not None:
             return told(error)
@@ -103,16 +103,16 @@ class Storage:
         kind = store_of(scheme)
         given = Given((self._options, own))
         if kind == "s3":
-            found = s3_arguments(Given((*given.layers, s3_environment(os.environ))))
+            arguments = s3_arguments(Given((*given.layers, s3_environment(os.environ))))
         elif kind == "gs":
-            found = gcs_arguments(given)
+            arguments = gcs_arguments(given)
         else:
-            found = azure_arguments(given, host) if kind == "abfss" else {}
-        return Store(kind, host, tuple(found.items()))
+            arguments = azure_arguments(given, host) if kind == "abfss" else {}
+        return Store(kind, host, tuple(arguments.items()))
 
 
 def open_regular(filesystem: pa.fs.FileSystem, path: str) -> pa.NativeFile:
-    """Open a file for random access, but on a local disk nothing that `refuse_special` refuses."""
+    """Open a file for random access; on a local disk, refuse special files as `refuse_special` does."""
     if isinstance(filesystem, pa.fs.LocalFileSystem):
         refuse_special(path)
     return filesystem.open_input_file(path)

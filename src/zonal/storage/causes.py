@@ -1,4 +1,4 @@
-"""What errors of object stores say: the cause in a line, without credentials, and what to check."""
+"""Explain errors of object stores: the cause in one line, without credentials, and what to check."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 STORAGE_ERRORS = (OSError, pa.ArrowException)
-"""What file systems raise: Azure's also errors of Arrow that are no `OSError`."""
+"""What file systems raise; Azure's also raises Arrow errors that are no `OSError`."""
 
 _CAUSES = (
     re.compile(r"AWS Error (?P<code>[A-Z_]+(?: \(HTTP status \d+\))?) during \w+ operation:? ?(?P<text>.*)", re.DOTALL),
@@ -62,7 +62,7 @@ _HADOOP = (
 
 
 def cause_of(error: BaseException, secrets: Iterable[str] = ()) -> str:
-    """Return what an error says in a line without a full stop, and without credentials.
+    """Return the cause of an error in one line, without a full stop and without credentials.
 
     >>> cause_of(OSError("When getting x: AWS Error ACCESS_DENIED during HeadObject operation: No response body."))
     'ACCESS_DENIED: No response body'
@@ -70,8 +70,8 @@ def cause_of(error: BaseException, secrets: Iterable[str] = ()) -> str:
     text = str(error)
     for pattern in _CAUSES:
         if match := pattern.search(text):
-            code, told = match["code"], match["text"]
-            text = f"{code}: {told}" if code and told.strip() else code or told
+            code, message = match["code"], match["text"]
+            text = f"{code}: {message}" if code and message.strip() else code or message
             break
     for noise in _NOISE:
         text = re.sub(noise, "", text, flags=re.DOTALL)
@@ -80,7 +80,7 @@ def cause_of(error: BaseException, secrets: Iterable[str] = ()) -> str:
 
 
 def hidden(text: str, secrets: Iterable[str] = ()) -> str:
-    """Take credentials out of a text: users and queries of URLs, and values that are known to be secret.
+    """Remove credentials from a text: users and queries of URLs, and values that are known to be secret.
 
     >>> hidden("GET https://me:pw@host/x?sig=abc failed")
     'GET https://…@host/x?… failed'
@@ -93,12 +93,12 @@ def hidden(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def is_silent(error: BaseException) -> bool:
-    """Tell whether an error means that the store gave no answer, or wasn't even asked for lack of credentials."""
+    """Tell whether an error means that the store didn't answer, or got no request for lack of credentials."""
     return bool(_SILENT.search(str(error)) or _NO_CREDENTIALS.search(str(error)))
 
 
 def what_to_check(store: str, error: BaseException) -> str:
-    """Say in a sentence what to check where a store can't be used; empty for errors of files."""
+    """Say in a sentence what to check where a store can't be used; empty for errors of single files."""
     text = str(error)
     if store == "hdfs":
         return f"Check {_HADOOP}."
@@ -118,12 +118,12 @@ def what_to_check(store: str, error: BaseException) -> str:
 
 
 def store_in(error: BaseException) -> str:
-    """Tell which store an error is of, by its words."""
+    """Return the store that an error comes from, by its text."""
     words = {"AWS Error": "s3", "google::cloud": "gs", "Azure": "abfss"}
     return next((store for word, store in words.items() if word in str(error)), "")
 
 
 def told(error: BaseException, *, store: str = "", endpoint: str = "", secrets: Iterable[str] = ()) -> str:
-    """Tell an error of a storage: its cause, where, and what to check; ends with a full stop."""
+    """Explain an error of a storage: its cause, the server, and what to check; ends with a full stop."""
     at = f" (at {endpoint})" if endpoint else ""
     return f"{cause_of(error, secrets)}{at}. {what_to_check(store or store_in(error), error)}".rstrip()

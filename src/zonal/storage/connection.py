@@ -1,4 +1,4 @@
-"""Open object stores: file systems that are known to answer, and errors that say within seconds why others don't."""
+"""Connect to object stores; an error says within seconds why one doesn't answer."""
 
 import os
 import re
@@ -17,9 +17,9 @@ from zonal.errors import TableError, quoted
 from zonal.storage.causes import STORAGE_ERRORS, cause_of, is_silent, what_to_check
 
 PATIENCE = 10.0
-"""Seconds in which a store must have answered once; from then on, the limits are those of long jobs with hiccups."""
+"""Seconds within which a store must answer once; afterwards, the more generous limits of long jobs apply."""
 KNOWN_TO_ANSWER = 60.0
-"""Seconds for which another table of the same store needs no first answer."""
+"""Seconds for which a store that has answered isn't probed again."""
 ATTEMPTS = 10
 GCS_RETRIES = timedelta(minutes=2)
 _SECRET = frozenset((
@@ -42,16 +42,16 @@ class Store:
 
     @property
     def endpoint(self) -> str:
-        """The URL of the server, as far as it is known before it is asked."""
-        found = dict(self.arguments)
+        """The URL of the server, as far as it is known before a request."""
+        arguments = dict(self.arguments)
         if self.kind == "abfss":
-            authority = found.get("dfs_storage_authority", ".dfs.core.windows.net")
-            server = f"{found['account_name']}{authority}" if authority.startswith(".") else authority
-            return f"{found.get('dfs_storage_scheme', 'https')}://{server}"
+            authority = arguments.get("dfs_storage_authority", ".dfs.core.windows.net")
+            server = f"{arguments['account_name']}{authority}" if authority.startswith(".") else authority
+            return f"{arguments.get('dfs_storage_scheme', 'https')}://{server}"
         if self.kind == "hdfs":
             return f"hdfs://{self.host}"
-        if "endpoint_override" in found:
-            return f"{found['scheme']}://{found['endpoint_override']}"
+        if "endpoint_override" in arguments:
+            return f"{arguments['scheme']}://{arguments['endpoint_override']}"
         return "https://storage.googleapis.com" if self.kind == "gs" else f"https://{self.host}.s3.amazonaws.com"
 
     @property
@@ -67,16 +67,16 @@ class Store:
 
 
 def connect(store: Store, path: str) -> pyarrow.fs.FileSystem:
-    """Return a file system whose store has answered once when asked for a path; a `TableError` says why it doesn't.
+    """Return a file system whose store has answered a request for a path; a `TableError` says why it doesn't.
 
-    That it denies access to this path, or doesn't know it, is an answer, too.
+    Denied access to the path, or an unknown path, is an answer, too.
     """
     return _connect(store, path.partition("/")[0], int(monotonic() / KNOWN_TO_ANSWER), _Probe(path))
 
 
 @dataclass(frozen=True)
 class _Probe:
-    """A path to ask for; all are equal, so that a store that answered for one has answered for the others."""
+    """A path to request; all probes are equal, so that one answer of a store stands for every path."""
 
     path: str = field(compare=False)
 
@@ -94,23 +94,23 @@ def _connect(store: Store, bucket: str, _minute: int, probe: _Probe) -> pyarrow.
 
 
 def within(seconds: float, work: Callable[[], Result]) -> Result:
-    """Do something that may never end, and wait so long for it; then it is left alone, and a `TimeoutError` raised."""
+    """Do work that may never end in a thread; after so many seconds, leave it alone and raise a `TimeoutError`."""
     answers: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
 
     def run() -> None:
         try:
             answers.put((True, work()))
-        except BaseException as error:  # handed to the one who waits
+        except BaseException as error:  # raised in the waiting thread
             answers.put((False, error))
 
     Thread(target=run, daemon=True).start()
     try:
-        done, found = answers.get(timeout=seconds)
+        done, outcome = answers.get(timeout=seconds)
     except Empty:
         raise TimeoutError from None
     if not done:
-        raise found
-    result: Result = found
+        raise outcome
+    result: Result = outcome
     return result
 
 
@@ -118,23 +118,23 @@ def _answering(kind: str, host: str, bucket: str, arguments: dict[str, Any], pat
     if kind == "s3":
         if "region" not in arguments and not _environment_has_region() and "endpoint_override" not in arguments:
             arguments = arguments | _region_of(bucket)
-        answer = _asked(_s3(arguments, hasty=True), path)
+        answer = _probe(_s3(arguments, hasty=True), path)
         if answer is not None and "region" not in arguments and re.search(r"HTTP status (301|307|400)", str(answer)):
-            arguments = arguments | _region_of(bucket)  # the environment's is that of other buckets
+            arguments = arguments | _region_of(bucket)  # the environment's region is that of other buckets
         return _s3(arguments)
     if kind == "gs":
-        _asked(pyarrow.fs.GcsFileSystem(**arguments, retry_time_limit=timedelta(seconds=max(1, PATIENCE // 4))), path)
+        _probe(pyarrow.fs.GcsFileSystem(**arguments, retry_time_limit=timedelta(seconds=max(1, PATIENCE // 4))), path)
         return pyarrow.fs.GcsFileSystem(**arguments, retry_time_limit=GCS_RETRIES)
     if kind == "abfss":
         filesystem = pyarrow.fs.AzureFileSystem(**arguments)
     else:
         filesystem = pyarrow.fs.FileSystem.from_uri(f"{kind}://{host}/")[0]
-    _asked(filesystem, path)
+    _probe(filesystem, path)
     return filesystem
 
 
-def _asked(filesystem: pyarrow.fs.FileSystem, path: str) -> Exception | None:
-    """Ask for a path; an error that is an answer is returned, and every other raised."""
+def _probe(filesystem: pyarrow.fs.FileSystem, path: str) -> Exception | None:
+    """Request a path; return an error that is an answer, and raise any other."""
     try:
         filesystem.get_file_info(path)
     except STORAGE_ERRORS as error:
@@ -147,7 +147,7 @@ def _asked(filesystem: pyarrow.fs.FileSystem, path: str) -> Exception | None:
 def _s3(arguments: dict[str, Any], *, hasty: bool = False) -> pyarrow.fs.FileSystem:
     limits = {"retry_strategy": pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=2 if hasty else ATTEMPTS)}
     if hasty:
-        # Below the patience in two attempts: the process ends only when the last request has ended.
+        # Two attempts stay below the patience: the process ends only when the last request has ended.
         limits |= {"connect_timeout": PATIENCE * 0.3, "request_timeout": PATIENCE * 0.35}
     return pyarrow.fs.S3FileSystem(**(limits | arguments))
 
@@ -157,7 +157,7 @@ def _environment_has_region() -> bool:
 
 
 def _region_of(bucket: str) -> dict[str, str]:
-    """Ask AWS for the region of a bucket; where it doesn't tell, the file system's own way of finding one is left."""
+    """Return the region of a bucket by AWS; empty where it isn't told, so that the file system looks for one itself."""
     try:
         return {"region": pyarrow.fs.resolve_s3_region(bucket)}
     except (*STORAGE_ERRORS, ValueError):

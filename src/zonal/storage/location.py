@@ -1,4 +1,4 @@
-"""What locations mean: local paths, places in object stores, and names that are neither but that people type."""
+"""Interpret locations: local paths, places in object stores, and other names that people type."""
 
 import os
 import re
@@ -13,7 +13,7 @@ STORES = {
     "gs": "gs://BUCKET/PATH",
     "abfss": "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH",
 }
-"""Object stores that are opened, and how a place there is written."""
+"""Supported object stores, and the form of their locations."""
 _TYPED = re.compile(
     r"(?P<scheme>s3[an]?|gc?s|abfss?|az|azure|wasbs?|adl|hdfs|viewfs|dbfs|https?|file):?(?P<rest>.*)", re.IGNORECASE
 )
@@ -26,7 +26,7 @@ def is_uri(location: str) -> bool:
 
 
 def store_of(scheme: str) -> str:
-    """Return the store of a scheme, by its usual name.
+    """Return the usual name of a scheme's store.
 
     >>> store_of("S3A"), store_of("abfs"), store_of("ftp")
     ('s3', 'abfss', 'ftp')
@@ -60,9 +60,9 @@ def refuse_host(host: str, uri: str) -> None:
 
 
 def refuse_other_names(location: str) -> None:
-    """Refuse what is no location that can be opened, and say what to write instead.
+    """Raise an error for a location that can't be opened, and say what to write instead.
 
-    What exists on the local disk under that very name is no such thing.
+    A name that exists on the local disk is a path, whatever it looks like.
     """
     if advice := _advice(location):
         raise TableError(f"{shown(location)} can't be opened. {advice}")
@@ -84,7 +84,7 @@ def shown(location: str) -> str:
 
 
 def catalog_hint(name: str) -> str:
-    """Tell how a table of a catalog is named, where a name that is no path looks like one of those."""
+    """Say how to name a table of a catalog, where a name looks like one; empty otherwise."""
     if not _CATALOG_NAME.fullmatch(name) or name.rpartition(".")[2].lower() in (
         "parquet",
         "json",

@@ -1,4 +1,4 @@
-"""Storage options by all their names: those of delta-rs and object_store, and PyIceberg's properties."""
+"""Resolve storage options by all their names: those of delta-rs and object_store, and PyIceberg's properties."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ S3: Mapping[str, tuple[str, ...]] = {
     "request_timeout": ("s3.request-timeout",),
     "tls_ca_file_path": ("aws_ca_bundle",),
 }
-"""Names of S3's options by what they are for; of several that are given, the first counts."""
+"""Names of S3's options by meaning; of several that are given, the first counts."""
 
 GCS: Mapping[str, tuple[str, ...]] = {
     "endpoint": ("google_endpoint_url", "endpoint_url", "endpoint", "gcs.service.host"),
@@ -79,7 +79,7 @@ _FSSPEC_ONLY = frozenset((
     "gcs.version-aware", "s3.retry-strategy-impl", "s3.server-side-encryption", "s3.sse-kms-key-id", "hf.endpoint",
     "hf.token", "hdfs.host", "hdfs.port", "hdfs.user", "hdfs.kerberos_ticket", "s3.resolve-region",
 ))  # fmt: skip
-"""Properties of file access that PyIceberg's own classes know, and zonal's storage doesn't."""
+"""Properties of file access that only PyIceberg's own classes know."""
 
 _CATALOG = frozenset((
     "uri", "type", "warehouse", "token", "credential", "scope", "audience", "resource", "prefix", "auth", "ssl",
@@ -92,7 +92,7 @@ _CATALOG = frozenset((
 ))  # fmt: skip
 _CATALOG_PREFIXES = ("header.", "rest.", "glue.", "dynamodb.", "hive.", "gcp.bigquery.", "auth.", "ssl.", "p.")
 _CUSTOM = ("py-catalog-impl", "py-io-impl")
-"""Classes of others, whose options nobody else knows."""
+"""Properties that name custom classes, whose options can't be checked."""
 
 _ENVIRONMENT = "Set {} in the environment instead."
 _REFUSED: Mapping[str, str] = {
@@ -140,7 +140,7 @@ _STORES = frozenset(name for store in (S3, GCS, AZURE) for names in store.values
 
 @dataclass(frozen=True)
 class Given:
-    """Options in layers; what an upper layer says of a thing counts, by whatever name."""
+    """Options in layers; the first layer that has an option, under any of its names, counts."""
 
     layers: tuple[Mapping[str, str], ...]
 
@@ -154,7 +154,7 @@ class Given:
 
 
 def check_options(options: Mapping[str, str], *, iceberg: bool) -> None:
-    """Refuse options that nothing would use; those of any store are known, and with `iceberg` those of catalogs."""
+    """Raise an error for options that nothing would use; known are those of stores and, with `iceberg`, of catalogs."""
     if iceberg and any(name in options for name in _CUSTOM):
         return
     for name in options:
@@ -172,7 +172,7 @@ def check_options(options: Mapping[str, str], *, iceberg: bool) -> None:
 
 
 def for_pyiceberg(options: Mapping[str, str]) -> dict[str, str]:
-    """Return options by the names that catalogs know: delta-rs's names of S3 options in PyIceberg's.
+    """Return options under the names that catalogs know: delta-rs's names of S3 options become PyIceberg's.
 
     >>> for_pyiceberg({"AWS_REGION": "eu-west-1", "uri": "http://catalog"})
     {'s3.region': 'eu-west-1', 'uri': 'http://catalog'}
@@ -184,13 +184,13 @@ def for_pyiceberg(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def store_options(properties: Mapping[str, object]) -> dict[str, str]:
-    """Return those of a catalog's properties that are for object stores, and no others: they go to workers."""
+    """Return only those of a catalog's properties that are for object stores: they are sent to workers."""
     named = {name.lower(): str(value) for name, value in properties.items()}
     return {name: value for name, value in named.items() if name in _STORES or name.startswith("adls.sas-token.")}
 
 
 def needs_pyiceberg(properties: Mapping[str, object]) -> bool:
-    """Tell whether files must be opened by PyIceberg's classes or others: a class is named, or an option of theirs."""
+    """Tell whether files must be opened by PyIceberg's or custom classes, by a class or an option of theirs."""
     return "py-io-impl" in properties or any(name in _FSSPEC_ONLY for name in properties)
 
 
