@@ -1,1 +1,1 @@
-"""Results for people and for programs: they draw values, and compute nothing."""
+"""Results rendered for people and for programs; nothing is computed here."""

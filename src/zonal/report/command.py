@@ -1,4 +1,4 @@
-"""The command that does what an advice or an audit says, ready for a shell."""
+"""Build the shell command that an advice or an audit recommends."""
 
 import shlex
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ BLOCKED = "blocked"
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """What `advise` or `audit` was given, as far as other verbs need it again."""
+    """The arguments of `advise` or `audit` that the recommended command repeats."""
 
     table: str
     logs: Logs = field(default_factory=lambda: Logs(()))
@@ -32,8 +32,8 @@ class CommandOptions:
 def cluster_command(advice: Advice, given: CommandOptions) -> str | None:
     """Return the `zonal cluster` command for the best candidate; None where there is nothing to run.
 
-    A curve is written out. A tree is learned again from the same logs, for its cuts are long and made of the queries'
-    values. `…` stands where something is to be filled in: values of storage options, and the place of a copy.
+    A curve is written out. A tree is learned again from the same logs, because its cuts are long, and values of
+    the queries. `…` stands where something is to be filled in: values of storage options, and the place of a copy.
     """
     layout = None if advice.best is None else advice.best.layout
     if layout is None or advice.verdict != "cluster":
@@ -52,7 +52,7 @@ def cluster_command(advice: Advice, given: CommandOptions) -> str | None:
 
 
 def repair_command(audit: Audit, given: CommandOptions | None = None) -> str:
-    """Return the command that puts a table into its layout again, or finds a layout for one that records none.
+    """Return the command that clusters a table in its recorded layout again, or that finds one if it records none.
 
     Where every file is in the layout already, the whole table is rewritten. `…` stands where something is to be filled
     in: values of storage options, which may be secrets, and the place of a copy of plain Parquet.
@@ -74,7 +74,7 @@ def advise_command(audit: Audit, given: CommandOptions | None = None) -> str:
 
 
 def given_of(audit: Audit) -> CommandOptions:
-    """Say what a table is called on the command line, where nobody has said how it was named."""
+    """Derive a table's name on the command line from its audit, if it isn't known how it was given."""
     return CommandOptions(full_name(audit.table, audit.format))
 
 
@@ -111,7 +111,7 @@ def _log_words(given: CommandOptions) -> Iterator[str]:
 
 
 def shell_word(word: str) -> str:
-    """Quote a word for a shell; what can't be seen is written as bash and zsh escape it.
+    """Quote a word for a shell; invisible characters are escaped as bash and zsh do it.
 
     >>> print(shell_word("zorder(ts, id)"), shell_word("day" + chr(10)), shell_word("…"))
     'zorder(ts, id)' $'day\\n' …

@@ -1,4 +1,4 @@
-"""Numbers over time as one line of text."""
+"""Draw numbers over time as one line of text."""
 
 import math
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ _UNKNOWN = "·"
 
 
 def sparkline(values: Sequence[float | None], *, top: float | None = None) -> str:
-    """Draw a character a number: from ▁ for 0 to █ for `top`, and a dot for what isn't known.
+    """Draw one character per number: from ▁ for 0 to █ for `top`, and a dot for an unknown number.
 
-    Without `top` the greatest number is the top, so that a line tells how numbers went, and the text beside it how much
-    they are. What is above the top is drawn as the top, what is below 0 as 0.
+    Without `top`, the greatest number is the top: the line shows the course, and the text beside it the values.
+    Numbers above the top are drawn as the top, negative ones as 0.
 
     >>> sparkline([0, 0.1, None, 0.2, 0.4])
     '▁▃·▅█'

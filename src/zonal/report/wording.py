@@ -1,4 +1,4 @@
-"""An advice in words: the phrases that its text and its page share."""
+"""Phrases that the terminal, pages and notebooks share, most of them of an advice."""
 
 import math
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ Fact = tuple[str, str]
 
 
 def clipped(text: str, limit: int = MOST_CHARACTERS) -> str:
-    """Return a text of others with at most `limit` characters."""
+    """Cut an untrusted text to at most `limit` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -41,7 +41,7 @@ def interval_text(reads: Reads) -> str:
 
 
 def what_text(candidate: Candidate, limit: int = MOST_CHARACTERS) -> str:
-    """Name a candidate; the size of its files is the same for all, and left out."""
+    """Name a candidate without the size of its files, which is the same for all."""
     if candidate.layout is None:
         return clipped(candidate.text, limit)
     return clipped(replace(candidate.layout, target_file_bytes=DEFAULT_FILE_BYTES).short, limit)
@@ -57,7 +57,7 @@ def money_text(price: float) -> str:
 
 
 def gain_text(candidate: Candidate) -> str:
-    """Print what is saved of the bytes that are read now."""
+    """Print how much less, or more, is read than now."""
     if abs(candidate.gain) < 0.005:
         return "the same"
     return f"{abs(candidate.gain):.0%} {'less' if candidate.gain > 0 else 'more'}"
@@ -162,29 +162,29 @@ def regressions_heading(candidate: Candidate) -> str:
 
 
 def asked_text(query: Regression) -> str:
-    """Say where a query stands, and how often it is asked."""
+    """Say where in the logs a query is, and how often it was run."""
     times = "once" if query.count == 1 else f"{query.count:,} times"
     return f"{clipped(query.source)}, asked {times}" if query.source else f"asked {times}"
 
 
 def workload_facts(advice: Advice) -> Iterator[Fact]:
     """Say what became of the logs' statements."""
-    told = advice.summary
-    span = "" if told.days is None else f" over {days_text(told.days)}"
-    yield "statements", f"{told.statements:,}{span}: {told.parsed:,} read, {told.unparsable:,} can't be read"
-    yield "of this table", f"{told.matched:,}; {told.other_tables:,} ask other tables, or nothing"
-    if told.full_scans:
-        yield "full scans", f"{told.full_scans:,} of these: no filter that statistics could use"
+    summary = advice.summary
+    span = "" if summary.days is None else f" over {days_text(summary.days)}"
+    yield "statements", f"{summary.statements:,}{span}: {summary.parsed:,} read, {summary.unparsable:,} can't be read"
+    yield "of this table", f"{summary.matched:,}; {summary.other_tables:,} ask other tables, or nothing"
+    if summary.full_scans:
+        yield "full scans", f"{summary.full_scans:,} of these: no filter that statistics could use"
     if advice.queries:
         apart = "measured on all of them" if advice.held_out >= advice.queries else f"measured on {advice.held_out:,}"
         yield "filters", f"{advice.queries:,} different, {apart}"
-    yield "dialect", told.dialect or "standard SQL"
+    yield "dialect", summary.dialect or "standard SQL"
     if advice.joins:
         yield "joined by", ", ".join(clipped(name) for name in advice.joins)
 
 
 def unread(advice: Advice) -> tuple[str, ...]:
-    """Return the first statements that can't be read, and why; none with hidden values, for the reasons quote SQL."""
+    """Return the first statements that can't be read, and why; none with hidden values: the reasons quote SQL."""
     return () if advice.hidden else advice.summary.examples
 
 
@@ -207,7 +207,7 @@ def basis(advice: Advice) -> Iterator[str]:
 
 
 def lookup_text(read: float, files: int, share: float | None) -> str:
-    """Say what a look-up reads: of fewer, larger files fewer are read, and yet more bytes.
+    """Say what a look-up of one value reads, in files and in bytes: fewer, larger files may be more bytes.
 
     >>> lookup_text(4.2, 14, 0.286), lookup_text(1, 1, None)
     ('4 of 14 files (28.6% of the bytes)', '1 of 1 file')
@@ -217,7 +217,7 @@ def lookup_text(read: float, files: int, share: float | None) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Say how long something takes that is estimated, as a range from the estimate to twice as long.
+    """Print an estimated duration as a range, from the estimate to twice as long.
 
     >>> duration_text(11.2), duration_text(47), duration_text(400)
     ('10 to 20 s', '45 to 95 s', '7 to 13 min')

@@ -1,4 +1,4 @@
-"""Paragraphs for terminals: lines end between words, and never inside of a layout's brackets where they fit a line."""
+"""Wrap text for terminals between words; a layout such as `zorder(ts, id)` stays on one line where it fits."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 _WORD = re.compile(r"(\s*)((?:\w\([^()]{0,200}(?:\([^()]{0,200}\)[^()]{0,200}){0,8}\)|\S)+)")
-"""Up to a space, or over those in brackets behind a name: `zorder(ts, payload_id)` is one word."""
+"""Up to a space, except in brackets after a name: `zorder(ts, payload_id)` is one word."""
 
 
 def wrapped(text: str, width: int, *, hang: int = 0) -> list[str]:
@@ -34,7 +34,7 @@ def wrapped(text: str, width: int, *, hang: int = 0) -> list[str]:
 
 
 def _words(text: str, width: int) -> Iterator[tuple[str, str]]:
-    """Yield each word behind the spaces before it; one that is too long in its parts."""
+    """Yield each word with the spaces before it; split one that is longer than a line at its own spaces."""
     for match in _WORD.finditer(text):
         gap, word = match.groups()
         parts = [word] if cell_len(word) <= width else word.split()
@@ -43,9 +43,9 @@ def _words(text: str, width: int) -> Iterator[tuple[str, str]]:
 
 
 def fit(console: Console, table: Table, column: int = 0) -> Table:
-    """Make a table as narrow as the console: one column of names is wrapped as paragraphs are, others as they can be.
+    """Make a table fit the console: wrap one column of names like paragraphs, and narrow the others if need be.
 
-    Where names don't fit beside the others, these give way first, down to their longest words.
+    The column of names keeps its longest word; the others shrink for it, down to theirs.
     """
     room = console.width - _frame(table)
     sizes = [_sizes(console, table, number) for number in range(len(table.columns))]
@@ -71,17 +71,17 @@ def _sizes(console: Console, table: Table, number: int) -> Measurement:
     column = table.columns[number]
     cells = [Measurement.get(console, console.options, cell) for cell in (column.header, *column.cells)]
     most = max(cell.maximum for cell in cells)
-    least = column.min_width or max(cell.minimum for cell in cells)  # with one, long words may be cut
+    least = column.min_width or max(cell.minimum for cell in cells)  # a minimum width lets long words be cut
     return Measurement(most if column.no_wrap else min(least, most), most)
 
 
 def _frame(table: Table) -> int:
-    """Return what lines and spaces around cells take."""
+    """Return the width of the lines and spaces around cells."""
     return 3 * len(table.columns) + 1
 
 
 def _narrow(widths: list[int], least: Sequence[int], which: Sequence[int], room: int) -> None:
-    """Take from the widest of some columns until all fit, or none can give any more."""
+    """Shrink the widest of some columns until all fit, or all of them are as narrow as they can be."""
     while sum(widths) > room:
         able = [number for number in which if widths[number] > least[number]]
         if not able:

@@ -1,4 +1,4 @@
-"""Results as JSON."""
+"""Write results as JSON."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth
 
 _LEFT_OUT = frozenset({"picture", "old_files_until"})
-"""Fields that are for eyes alone: their numbers are in the others."""
+"""Fields that are drawn or printed only; their numbers are in other fields."""
 
 Result = TypeVar("Result", Clustering, ClusteringPlan)
 
@@ -26,12 +26,12 @@ def to_json(result: object) -> str:
 
     Pictures are left out.
     """
-    found = json.dumps(_plain(result), ensure_ascii=False, indent=2, allow_nan=False)
-    return found.encode(errors="backslashreplace").decode()  # a name with half a character: as JSON escapes it, too
+    document = json.dumps(_plain(result), ensure_ascii=False, indent=2, allow_nan=False)
+    return document.encode(errors="backslashreplace").decode()  # a lone surrogate in a name: as JSON escapes it
 
 
 def without_cuts(result: Result) -> Result:
-    """Return what a rewrite did without the cuts of a tree, which are made of the queries' values."""
+    """Return a result without the cuts of a tree, which are values of the queries."""
     return replace(result, layout=layout_text(result.layout)) if result.layout else result
 
 
@@ -56,13 +56,13 @@ def _plain(value: object) -> object:
 
 
 def _advice(advice: Advice) -> dict[str, object]:
-    """Write an advice; the cuts of its trees are made of the queries' values, and left out where those are hidden."""
-    found = _fields(advice)
+    """Write an advice; where values are hidden, without the cuts of its trees, which are values of the queries."""
+    document = _fields(advice)
     if advice.hidden:
-        found["candidates"] = [_without_cuts(each) for each in advice.candidates]
-        found["best"] = None if advice.best is None else _without_cuts(advice.best)
-        found["summary"] = _fields(replace(advice.summary, examples=()))
-    return found
+        document["candidates"] = [_without_cuts(each) for each in advice.candidates]
+        document["best"] = None if advice.best is None else _without_cuts(advice.best)
+        document["summary"] = _fields(replace(advice.summary, examples=()))
+    return document
 
 
 def _without_cuts(candidate: Candidate) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Audits as metrics: Prometheus's text format, version 0.0.4, for a file that its node exporter collects."""
+"""Write audits as metrics in Prometheus's text format, version 0.0.4, for a file that its node exporter collects."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -35,10 +35,10 @@ _GAUGES: tuple[tuple[str, str, Callable[[Audit], _Number]], ...] = (
 
 
 def metrics_text(audits: Sequence[Audit]) -> str:
-    """Write the newest audit of each table; what isn't known is left out.
+    """Write one gauge per number of an audit, for one audit per table; unknown numbers are left out.
 
-    The same table twice is refused: a metric has one value. A scraper may round Iceberg's snapshot ids, for it reads
-    numbers as floats; they still change with the table.
+    The same table twice is refused: a metric has one value. A scraper may round Iceberg's snapshot ids, because it
+    reads numbers as floats; they still change with the table.
     """
     labels = [_labels(audit) for audit in audits]
     for label, audit in zip(labels, audits, strict=True):
@@ -54,13 +54,13 @@ def metrics_text(audits: Sequence[Audit]) -> str:
 
 
 def _labels(audit: Audit) -> str:
-    """Name a table; catalogs may have tables of one name, which lie elsewhere."""
-    told = {"table": audit.table, "format": audit.format, "location": audit.location}
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in told.items()) + "}"
+    """Name a table; its location tells apart tables of one name in several catalogs."""
+    labels = {"table": audit.table, "format": audit.format, "location": audit.location}
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
 
 
 def _escaped(value: str) -> str:
-    """Escape a label's value as the format says; halves of characters, which are no UTF-8, as Python writes them."""
+    """Escape a label's value as the format requires; lone surrogates, which UTF-8 can't hold, as Python does."""
     whole = value.encode(errors="backslashreplace").decode()
     return whole.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 

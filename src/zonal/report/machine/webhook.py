@@ -1,4 +1,4 @@
-"""Results to a web address, as a chat or an alarm takes them."""
+"""Send results to a webhook of a chat or an alerting service."""
 
 import base64
 import socket
@@ -22,14 +22,14 @@ _SECONDS = 10.0
 
 
 class WebhookError(ZonalError):
-    """A web address that can't be reached, or that takes no result."""
+    """The webhook's address can't be used or reached, or the server refuses the result."""
 
 
 def post(url: str, body: str) -> None:
-    """Send a JSON text by POST, and return when the other side has taken it.
+    """Send a JSON text by POST, and return when the server has accepted it.
 
-    Only http and https; an answer is waited for 10 seconds. Errors name the host alone: path, query and password of a
-    webhook are its secret.
+    Only http and https are used, and an answer must come in 10 seconds. Errors name only the host: path, query and
+    password of a webhook are secrets.
     """
     parts = check_url(url)
     shown = f"{parts.scheme}://{parts.hostname}{'' if parts.port is None else f':{parts.port}'}"
@@ -41,7 +41,7 @@ def post(url: str, body: str) -> None:
         except WebhookError as error:
             problems.append(error)
 
-    # A thread of its own, for a server may send a byte now and then and keep every single read from timing out.
+    # In a thread: a server that sends a byte now and then would keep every single read from timing out.
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
     thread.join(_SECONDS)
@@ -65,7 +65,7 @@ def _call(parts: SplitResult, body: str, shown: str) -> None:
 
 
 def check_url(url: str) -> SplitResult:
-    """Take an address apart; one that can't be used is refused without being shown."""
+    """Parse an address; refuse one that can't be used without showing it."""
     try:
         parts = urlsplit(url)
         usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -82,7 +82,7 @@ def check_url(url: str) -> SplitResult:
 
 
 def _opener() -> OpenerDirector:
-    """Speak HTTP and nothing else, and follow no redirect: a POST would arrive without its body, or anywhere."""
+    """Build an opener for HTTP alone that follows no redirect: a POST could lose its body, or arrive anywhere."""
     opener = OpenerDirector()
     for handler in (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPErrorProcessor, HTTPDefaultErrorHandler):
         opener.add_handler(handler())
@@ -96,7 +96,7 @@ def _request(parts: SplitResult, body: str) -> Request:
     if parts.username is not None:
         named = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers["Authorization"] = f"Basic {base64.b64encode(named.encode()).decode()}"
-    data = body.encode(errors="backslashreplace")  # half a character: as JSON escapes it, too
+    data = body.encode(errors="backslashreplace")  # a lone surrogate: as JSON escapes it
     return Request(address, data, headers, method="POST")  # noqa: S310 - its scheme was checked
 
 
@@ -108,7 +108,7 @@ def _refused(shown: str, code: int) -> str:
 
 
 def _why(reason: object) -> str:
-    """Say what went wrong in words that quote nothing of the address."""
+    """Say what went wrong without quoting the address."""
     if isinstance(reason, TimeoutError):
         return f"no answer in {_SECONDS:.0f} seconds."
     if isinstance(reason, socket.gaierror | UnicodeError | str):

@@ -1,4 +1,4 @@
-"""Files as rectangles without a script: a small drawing for notebooks, of the first two columns of a picture."""
+"""Draw files as rectangles in SVG for notebooks, over the first two columns of a picture."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
@@ -21,12 +21,12 @@ _MOST_BOXES = 50
 _MOST_NAME = 40
 _MOST_TICK = 16
 _SIDE = 320.0
-"""Width and height of the field that files are drawn in …"""
+"""Width and height of the area that files are drawn in."""
 _LEFT, _BELOW, _AROUND = 34.0, 34.0, 6.0
-"""… and of what is around it."""
+"""Margins of that area: to the left, below, and on the other sides."""
 _WHOLE = 65535
 _LEAST = 1.0
-"""Width of a file that holds a single value: it can be seen."""
+"""Least width and height of a file, so that one with a single value can be seen."""
 _STANDS_OUT = {
     "fill": NOTEBOOK_READ, "fill_opacity": "0.55",
     "stroke": NOTEBOOK_READ, "stroke_opacity": "1", "stroke_width": "1.6",
@@ -89,12 +89,12 @@ def _figure(axes: Sequence[Axis], drawing: Drawing, number: int, question: Drawn
 
 
 def _caption(drawing: Drawing, number: int, question: DrawnQuery | None, shown: int) -> str:
-    found = f"{drawing.label}: {plural(drawing.files, 'file')}"
+    caption = f"{drawing.label}: {plural(drawing.files, 'file')}"
     if shown < drawing.files:
-        found += f", {shown:,} of them drawn"
+        caption += f", {shown:,} of them drawn"
     if question is not None and number < len(question.files):
-        found += f"; reads {question.files[number]:,} ({share_text(question.shares[number])} of the bytes)"
-    return found
+        caption += f"; reads {question.files[number]:,} ({share_text(question.shares[number])} of the bytes)"
+    return caption
 
 
 def _some(count: int, most: int) -> npt.NDArray[np.int64]:
@@ -108,7 +108,7 @@ def _span(drawing: Drawing, column: str, shown: npt.NDArray[np.int64]) -> tuple[
 
 
 def _one_below_another(count: int) -> tuple[Float64Array, Float64Array]:
-    """Give files of a single column a line each."""
+    """Give each file its own line, where there is only one column."""
     edges = np.linspace(_SIDE, 0.0, count + 1)
     return edges[1:], edges[:-1]
 
@@ -120,7 +120,7 @@ def _reads(question: DrawnQuery | None, number: int, shown: npt.NDArray[np.int64
 
 
 def _unread(count: int, *, is_behind: bool) -> Mapping[str, str]:
-    """Paint files, the more of them the fainter; where others are read, so that those are seen above any number."""
+    """Return the paint of unread files: fainter the more there are, and faintest behind files that are read."""
     faint = min(0.6, max(0.06, 12 / max(count, 1)))
     deepest = min(faint, _HELD_BACK) if is_behind else faint
     paint = {
@@ -152,7 +152,7 @@ def _files(
 
 
 def _boxes(question: DrawnQuery | None, across: Axis, up: Axis | None) -> Iterator[Html]:
-    """Outline what a query asks for; a column without a condition is asked for as a whole."""
+    """Outline a query's boxes; they span the whole of a column without a condition."""
     columns = [axis.column for axis in (across, up) if axis is not None]
     if question is None or not any(column in question.boxes for column in columns):
         return
@@ -170,20 +170,20 @@ def _field(x: float, y: float, width: float, height: float, **paint: str) -> Htm
 
 
 def _scale(axis: Axis | None, *, is_up: bool) -> Html:
-    """Write a column's name along its axis, and what stands at the first and the last place that is marked."""
+    """Write a column's name along its axis, and the labels of its first and its last tick."""
     name = "one file below another" if axis is None else clipped(axis.column, _MOST_NAME)
-    found = [_label(_SIDE / 2, name, "middle", is_up=is_up, line=1)]
+    labels = [_label(_SIDE / 2, name, "middle", is_up=is_up, line=1)]
     if axis is not None and len(axis.ticks) > 1:
         ends = axis.ticks[0], axis.ticks[-1]
         for (place, _), value in zip(ends, apart([value for _, value in ends], _MOST_TICK), strict=True):
             along = place / _WHOLE
             anchor = "start" if along < 0.1 else "end" if along > 0.9 else "middle"  # nothing is cut at the edges
-            found.append(_label(along * _SIDE, value, anchor, is_up=is_up, line=0))
-    return joined(found)
+            labels.append(_label(along * _SIDE, value, anchor, is_up=is_up, line=0))
+    return joined(labels)
 
 
 def _label(along: float, label: str, anchor: str, *, is_up: bool, line: int) -> Html:
-    """Write beside an axis, so far along it, in the first or the second line from it."""
+    """Write a label beside an axis, at a distance along it, in the first or the second line from it."""
     away = 14 * line
     x, y = (_LEFT - 5 - away, _AROUND + _SIDE - along) if is_up else (_LEFT + along, _AROUND + _SIDE + 14 + away)
     turned = f"rotate(-90 {x:.1f} {y:.1f})" if is_up else ""

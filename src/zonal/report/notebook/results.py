@@ -1,7 +1,6 @@
-"""Results as fragments for notebooks: tables and rectangles without a script, in the notebook's own colors.
+"""Write results as HTML fragments for notebooks: tables and rectangles without a script.
 
-A notebook may be dark or light, and its page may know nothing of the reader's system: text has the color of what is
-around it, and no background is set.
+A notebook may be dark or light, whatever the reader's system is: text inherits its color, and no background is set.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,8 +42,8 @@ MOST_ROWS = 12
 _LONG = 600
 """Characters of a sentence that may quote names."""
 
-# Twice the class: notebooks and what they are exported to style lists and tables by as many classes, and right-align,
-# float and narrow them.
+# The class stands twice for its specificity: notebooks and their exports style lists and tables by as many classes, and
+# right-align, float and narrow them.
 _STYLE = """
 .zonal-result { overflow-x: auto; overflow-wrap: anywhere; }
 .zonal-result h4 { margin: .3em 0; font-size: 1.1em; }
@@ -69,7 +68,7 @@ Item = TypeVar("Item")
 
 
 def html_of(result: Shown) -> str:
-    """Return what a notebook draws of a result: HTML that holds no script and loads nothing, names escaped."""
+    """Return a result as HTML for a notebook: it holds no script, loads nothing, and has its names escaped."""
     for kind, write in _WRITERS:
         if isinstance(result, kind):
             style = element("style", Html(_STYLE))
@@ -89,7 +88,7 @@ def _facts(facts: Iterable[Fact]) -> Html:
 
 
 def _lines(heading: str, lines: Sequence[str]) -> Html:
-    """List sentences under a heading, the first ones; nothing where there are none."""
+    """List the first sentences under a heading; nothing where there are none."""
     if not lines:
         return NOTHING
     shown = [text(line, _LONG) for line in lines[:MOST_ROWS]]
@@ -102,8 +101,8 @@ def _table(
     """Write the first items as a table, and how many more there are; nothing where there are none."""
     if not items:
         return NOTHING
-    found = table(caption, columns, [row(item) for item in items[:MOST_ROWS]], plain=plain)
-    return joined([found, *(element("p", more) for more in _more(len(items)))])
+    rows = table(caption, columns, [row(item) for item in items[:MOST_ROWS]], plain=plain)
+    return joined([rows, *(element("p", more) for more in _more(len(items)))])
 
 
 def _more(count: int) -> list[Html]:
@@ -165,22 +164,23 @@ def _health_facts(health: TableHealth) -> Iterator[Fact]:
         yield "deletes", f"{plural(health.delete_files, 'delete file applies', 'delete files apply')}"
 
 
-def _explanation(found: Explanation) -> Iterator[Html]:
-    yield _heading("What a query reads of ", found.table)
-    yield element("p", element("code", text(found.predicate, _LONG)))
+def _explanation(explanation: Explanation) -> Iterator[Html]:
+    yield _heading("What a query reads of ", explanation.table)
+    yield element("p", element("code", text(explanation.predicate, _LONG)))
+    version = f"{explanation.format}{_version(explanation.version)}"
     yield _table(
-        f"It reads {share_text(found.share_of_bytes)} of the bytes ({found.format}{_version(found.version)}).",
+        f"It reads {share_text(explanation.share_of_bytes)} of the bytes ({version}).",
         ("level", "read", "of", "bytes read", "of bytes"),
-        found.levels,
+        explanation.levels,
         lambda level: _row(
             level.name, f"{level.kept:,}", f"{level.total:,}", size_text(level.kept_bytes), size_text(level.total_bytes)
         ),
     )
-    skipped = sorted(found.skipped_by.items(), key=lambda item: -item[1])
+    skipped = sorted(explanation.skipped_by.items(), key=lambda item: -item[1])
     yield _table("What skipped files.", ("column", "files"), skipped, lambda item: _row(item[0], f"{item[1]:,}"))
-    yield _drawn(found.picture)
-    yield _lines("No statistics help with:", found.unknown)
-    yield _lines("Notes:", found.notes)
+    yield _drawn(explanation.picture)
+    yield _lines("No statistics help with:", explanation.unknown)
+    yield _lines("Notes:", explanation.notes)
 
 
 def _advice(advice: Advice) -> Iterator[Html]:

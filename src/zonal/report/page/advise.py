@@ -1,4 +1,4 @@
-"""An advice as a page to keep, send and print."""
+"""Write an advice as a page to keep, send and print."""
 
 import math
 
@@ -120,7 +120,7 @@ def _candidates(advice: Advice) -> Html:
         return NOTHING
     most = _scale([each.reads for each in shown])
     columns = ("what", "reads", "9 of 10 times", "than now", "files", "cost", "paid back")
-    found = table(
+    listing = table(
         f"Best first. Bars go from 0 to {share_text(most)} of the table's bytes; the line is where the mean lies nine "
         "of ten times.",
         columns,
@@ -129,7 +129,7 @@ def _candidates(advice: Advice) -> Html:
     )
     more = len(advice.candidates) - len(shown)
     other = element("p", text(f"And {plural(more, 'other candidate')}."), class_="soft") if more else NOTHING
-    return section("Candidates", found, other)
+    return section("Candidates", listing, other)
 
 
 def _candidate(each: Candidate, most: float, *, is_best: bool) -> Row:
@@ -170,10 +170,10 @@ def _blooms(advice: Advice) -> Html:
         return NOTHING
     rows = [
         Row(
-            Html(name(found.column) + element("small", text(found.text, _LONG))),
-            [text(f"{found.weight:.0%}"), text(share_text(found.before)), text(share_text(found.after))],
+            Html(name(bloom.column) + element("small", text(bloom.text, _LONG))),
+            [text(f"{bloom.weight:.0%}"), text(share_text(bloom.before)), text(share_text(bloom.after))],
         )
-        for found in advice.blooms
+        for bloom in advice.blooms
     ]
     caption = "What queries for single values read with the best layout, without and with filters."
     return section("Bloom filters", table(caption, ("column", "queries' weight", "without", "with"), rows))

@@ -1,4 +1,4 @@
-"""An audit as a page: whether it is well with the table, since when not, and who did it."""
+"""Write an audit as a page: whether an alert is due, since when, and which commits caused it."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from zonal.auditing.audit import Audit, CommitAudit, QueryAudit
 from zonal.auditing.drift import Limits
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.report.command import CommandOptions
-from zonal.report.page.audit_charts import asked_chart, commits_chart, trend_chart
+from zonal.report.page.audit_charts import commits_chart, queries_chart, trend_chart
 from zonal.report.page.charts import charted, scripts_of
 from zonal.report.page.file_charts import depth_chart, files_chart
 from zonal.report.page.frame import (
@@ -33,9 +33,9 @@ _MOST_QUERIES = 10
 _MOST_LISTED = 20
 _LIMIT = Limits().ratio
 _LARGE = ("rows matching", "clustered anew", "for nothing")
-"""Facts that stand above as large numbers."""
+"""Facts that the tiles show."""
 _MOST_CHOSEN = 20
-"""Commits whose files can be shown."""
+"""Commits that can be chosen in the chart of files."""
 
 
 def audit_page(
@@ -46,7 +46,7 @@ def audit_page(
     limit: float | None = _LIMIT,
     given: CommandOptions | None = None,
 ) -> str:
-    """Return the page of an audit, with those before it and the rewrites between them, oldest first.
+    """Return the page of an audit, with earlier `audits` and the `runs` between them, oldest first.
 
     `limit` is the ratio above which an audit is an alert, and is drawn into the trend; `given` is how the table and its
     logs were named, for the command to run.
@@ -54,7 +54,7 @@ def audit_page(
     commits = [(each.id, commit_text(each)) for each in audit.commits[:_MOST_CHOSEN] if each.id is not None]
     files = files_chart(audit.picture, commits)
     trend, blamed = trend_chart(audit, audits, runs, limit), commits_chart(audit)
-    asked = asked_chart(audit)
+    queries = queries_chart(audit)
     depths = depth_chart(
         [(each.label, each.files, each.depths) for each in audit.picture.drawings] if audit.picture else []
     )
@@ -68,7 +68,7 @@ def audit_page(
         charted("Whose files are read", blamed),
         charted("The files", files),
         charted("How deep files lie", depths),
-        charted("What each query reads", asked),
+        charted("What each query reads", queries),
         _queries(audit),
         _hindered(audit),
         _columns(audit),
@@ -76,7 +76,7 @@ def audit_page(
         section("What this rests on", listed(text(line, _LONG) for line in audit_notes(audit))),
         element("footer", text(_made(audit))),
     ]
-    return page(f"zonal audit: {audit.table}", joined(parts), scripts_of([trend, blamed, files, depths, asked]))
+    return page(f"zonal audit: {audit.table}", joined(parts), scripts_of([trend, blamed, files, depths, queries]))
 
 
 def _made(audit: Audit) -> str:
@@ -93,22 +93,22 @@ def _verdict(audit: Audit) -> Html:
 
 
 def verdict_box(audit: Audit, more: Sequence[str] = ()) -> Html:
-    """Write the verdict in the color that it has, with more sentences below it."""
+    """Write the verdict in its color, and more sentences below it."""
     kind = "verdict bad" if audit.alerts else "verdict other" if audit.ratio is None else "verdict"
     return element("div", *(element("p", text(each, 2 * _LONG)) for each in [*verdict(audit), *more]), class_=kind)
 
 
 def remedy_box(audit: Audit, given: CommandOptions | None = None) -> Html:
     """Write what to do, with the command."""
-    told = remedy(audit, given)
-    if told is None:
+    advised = remedy(audit, given)
+    if advised is None:
         return element("p", text("There is nothing to do."), class_="soft")
-    what, command = told
+    what, command = advised
     return joined([element("p", text(what, _LONG)), element("pre", element("code", text(command, 20_000)))])
 
 
 def _tiles(audit: Audit) -> Html:
-    """Write the numbers that matter, large."""
+    """Write the most important numbers as large tiles."""
     tiles = [
         (known_share(audit.ratio), "of the files in matching partitions are read"),
         (share_text(audit.byte_share), "of the table's bytes are read, in the mean"),
@@ -153,8 +153,8 @@ def _query_cells(each: QueryAudit, audit: Audit) -> list[Html]:
 
 
 def _hindered(audit: Audit) -> Html:
-    found = [each for each in audit.asked if each.hindrance][:_MOST_LISTED]
-    if not found:
+    hindered = [each for each in audit.asked if each.hindrance][:_MOST_LISTED]
+    if not hindered:
         return NOTHING
     heads = ("query", "weight", "why", "what would help")
     rows = [
@@ -162,7 +162,7 @@ def _hindered(audit: Audit) -> Html:
             element("code", name(each.query)),
             [text(share_text(each.weight)), text(each.hindrance, _LONG), text(each.remedy, _LONG)],
         )
-        for each in found
+        for each in hindered
     ]
     caption = "They read what they read whatever the layout."
     return section("Queries that statistics can't help", table(caption, heads, rows, plain=heads[2:]))
@@ -214,5 +214,5 @@ def _worst(audit: Audit) -> Html:
 
 
 def _added(number: int | None, commits: Sequence[CommitAudit]) -> str:
-    found = next((each for each in commits if each.id == number and number is not None), None)
-    return "" if found is None else f"added by {commit_text(found)}"
+    commit = next((each for each in commits if each.id == number and number is not None), None)
+    return "" if commit is None else f"added by {commit_text(commit)}"

@@ -1,4 +1,4 @@
-"""Charts of an audit: the trend with its limit, the commits whose files are read, and the queries."""
+"""Chart an audit: the trend with its limit, the commits whose files are read, and the queries."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,7 +18,7 @@ _MOST_BARS = 12
 _MOST_AUDITS = 500
 _MOST_RUNS = 100
 _SAME = timedelta(seconds=1)
-"""What is nearer is the audit itself, as a database remembers it."""
+"""An audit in the history that is nearer in time is this audit itself."""
 _FORM = "%Y-%m-%d %H:%M:%S"
 
 
@@ -39,7 +39,7 @@ def trend_chart(
         "times": [f"{point.audited:{_FORM}}" for point in points],
         "values": [point.ratio for point in points],
         "alarms": [bool(point.alerts) for point in points],
-        "texts": [shown(_told(point), 500) for point in points],
+        "texts": [shown(_point_text(point), 500) for point in points],
         "runs": [{"time": f"{run.finished:{_FORM}}", "text": shown(_run_text(run), 300)} for run in made],
         "limit": limit,
         "limit_text": "" if limit is None else f"alert above {share_text(limit)}",
@@ -55,12 +55,12 @@ def trend_chart(
 
 
 def _trend_caption(*, alerts: bool, runs: bool) -> str:
-    told = "Each point is an audit of the queries of its day. Lower is better."
-    told += " Red triangles raised an alert." if alerts else ""
-    return told + (" Green lines are rewrites by zonal." if runs else "")
+    caption = "Each point is an audit of the queries of its day. Lower is better."
+    caption += " Red triangles raised an alert." if alerts else ""
+    return caption + (" Green lines are rewrites by zonal." if runs else "")
 
 
-def _told(point: AuditRecord) -> str:
+def _point_text(point: AuditRecord) -> str:
     of = "" if point.version is None else f", version {point.version}"
     read = "no query can be helped" if point.ratio is None else f"{share_text(point.ratio)} of the files"
     bytes_read = f"{share_text(point.byte_share)} of the bytes"
@@ -98,18 +98,18 @@ def _trend_row(point: AuditRecord) -> Row:
 
 
 def commits_chart(audit: Audit) -> Chart | None:
-    """Draw the part of each commit in what is read; None where there is none to tell from others."""
-    found = sorted((each for each in audit.commits if each.read_share > 0), key=lambda each: -each.read_share)
-    found = found[:_MOST_BARS]
-    if len(found) < 2 and audit.culprit is None:
+    """Draw each commit's part of what is read; None where one commit added all and none did harm."""
+    commits = sorted((each for each in audit.commits if each.read_share > 0), key=lambda each: -each.read_share)
+    commits = commits[:_MOST_BARS]
+    if len(commits) < 2 and audit.culprit is None:
         return None
     data = {
         "kind": "bars",
-        "labels": [shown(_short(each), 24) for each in found],
-        "values": [each.read_share for each in found],
-        "said_values": [share_text(each.read_share) for each in found],
-        "marked": [_is_culprit(each, audit) for each in found],
-        "texts": [shown(each.sentence, 400) for each in found],
+        "labels": [shown(_short(each), 24) for each in commits],
+        "values": [each.read_share for each in commits],
+        "said_values": [share_text(each.read_share) for each in commits],
+        "marked": [_is_culprit(each, audit) for each in commits],
+        "texts": [shown(each.sentence, 400) for each in commits],
     }
     caption = (
         "A commit that widens files makes many queries read them. Some are read for nothing: a query's box meets their "
@@ -126,12 +126,12 @@ def commits_chart(audit: Audit) -> Chart | None:
 
 
 def _is_culprit(commit: CommitAudit, audit: Audit) -> bool:
-    """Tell whether a commit did harm, alone or with others."""
+    """Tell whether a commit is a culprit, alone or with others."""
     return any(commit.id in each.ids for each in audit.culprits)
 
 
 def _short(commit: CommitAudit) -> str:
-    """Name a commit in a few characters; of a long number its end, which differs."""
+    """Name a commit in a few characters; a long number by its last digits, which differ."""
     if commit.id is None:
         return "others"
     number = str(commit.id)
@@ -169,22 +169,22 @@ def _widths(commit: CommitAudit) -> str:
 # --- Queries ---------------------------------------------------------------------------------------------------------
 
 
-def asked_chart(audit: Audit) -> Chart | None:
+def queries_chart(audit: Audit) -> Chart | None:
     """Draw what each query reads beside what it read before, and what partitions alone and a fresh layout would."""
     if len(audit.asked) < 2:
         return None
-    asked = sorted(audit.asked, key=lambda each: -each.byte_share)[:1000]
-    series = [Series("reads now", "bar", [each.byte_share for each in asked])]
+    queries = sorted(audit.asked, key=lambda each: -each.byte_share)[:1000]
+    series = [Series("reads now", "bar", [each.byte_share for each in queries])]
     if audit.partitioning:
-        alone = [each.partition_bytes / max(audit.bytes, 1) for each in asked]
+        alone = [each.partition_bytes / max(audit.bytes, 1) for each in queries]
         series.append(Series("partitions alone", "line", alone))
-    if any(each.fresh_share is not None for each in asked):
-        series.append(Series("clustered anew (predicted)", "mark", [each.fresh_share for each in asked]))
-    said = [] if len(asked) == len(audit.asked) else [f"{len(asked):,} of {len(audit.asked):,} queries are drawn."]
-    before, now = [each.before_share or 0.0 for each in asked], [each.byte_share for each in asked]
+    if any(each.fresh_share is not None for each in queries):
+        series.append(Series("clustered anew (predicted)", "mark", [each.fresh_share for each in queries]))
+    said = [] if len(queries) == len(audit.asked) else [f"{len(queries):,} of {len(audit.asked):,} queries are drawn."]
+    before, now = [each.before_share or 0.0 for each in queries], [each.byte_share for each in queries]
     if audit.before is not None:
         version = "before" if audit.before.version is None else f"version {audit.before.version}"
         series += [*worse_series(before, now), Series(f"{version}, before that", "old", before)]
         said.append(worse_text(before, now))
-    texts = [each.query for each in asked]
+    texts = [each.query for each in queries]
     return share_chart(texts, series, "share of the bytes that each query reads", " ".join(said))

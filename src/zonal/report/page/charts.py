@@ -1,7 +1,7 @@
-"""Charts of a page as values: numbers for the script that draws them, and the same numbers as a table.
+"""Describe the charts of a page as values: data for the script that draws them, and the same numbers as a table.
 
-A page carries the numbers as JSON that no browser runs; texts in them are shortened and printable, and the script
-escapes them again for plotly, which reads some markup.
+A page carries the data as JSON that no browser runs; its texts are cut and printable, and the script escapes them
+again for plotly, which reads some markup.
 """
 
 import base64
@@ -35,17 +35,17 @@ class Choice:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: what is drawn, and all that stands around it."""
+    """A chart: its data, and the elements around it."""
 
     id: str
     label: str
-    """What is seen, in a sentence, for those who don't see it."""
+    """A sentence for screen readers."""
     caption: Html
     data: Mapping[str, object]
     numbers: Html
     """A table of what is drawn."""
     plots: Sequence[tuple[str, str]] = (("", ""),)
-    """Fields side by side, each with its heading and with what is said below it at first."""
+    """Plots side by side, each with its heading and the text below it until something is chosen."""
     choices: Sequence[Choice] = ()
     legend: Html = NOTHING
     numbers_label: str = "The numbers as a table"
@@ -110,16 +110,16 @@ def _drawing_script() -> str:
 
 
 def _json(value: object) -> str:
-    """Write JSON that can stand inside of a script element: it holds no markup and no line separators."""
-    found = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return found.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    """Write JSON for a script element: it holds no markup and no line separators."""
+    document = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return document.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 # --- What data is made of --------------------------------------------------------------------------------------------
 
 
 def shown(value: str, limit: int = MOST_CHARACTERS) -> str:
-    """Shorten a text of others and spell out its invisible characters; the script escapes its markup."""
+    """Cut an untrusted text and spell out its invisible characters; the script escapes its markup."""
     return printable(clipped(value, limit)).encode(errors="backslashreplace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Charts of a picture: files as rectangles over two columns, and how deep they lie on top of each other."""
+"""Chart a picture: files as rectangles over two columns, and their depth, which is how many overlap."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ from zonal.values.arrays import UInt16Array
 from zonal.values.sizes import size_text
 
 MOST_DATA = 2_400_000
-"""Characters that rectangles and what queries read of them may take on a page."""
+"""Characters of a page that the rectangles and the masks of what queries read may take."""
 
 _BY_NUMBER = "n"
 """Chosen for the vertical axis: files one above another."""
@@ -27,7 +27,7 @@ _BY_NUMBER = "n"
 def files_chart(picture: Picture | None, commits: Sequence[tuple[int, str]] = ()) -> Chart | None:
     """Draw files over two columns that readers choose, with a query's box or a commit's files on them.
 
-    `commits` are those that can be chosen, as the table's log numbers them, each with its name.
+    `commits` can be chosen: each is its number in the table's log, and its name.
     """
     if picture is None or not picture.axes or not any(len(drawing.drawn) for drawing in picture.drawings):
         return None
@@ -54,7 +54,7 @@ def files_chart(picture: Picture | None, commits: Sequence[tuple[int, str]] = ()
 
 
 def _within(picture: Picture) -> tuple[Sequence[Axis], Sequence[DrawnQuery]]:
-    """Return the columns and queries for which there is room on a page; two columns always are."""
+    """Return the columns and queries that a page has room for: at least two columns and one query."""
     drawn = sum(len(drawing.drawn) for drawing in picture.drawings)
     most = max(2, int(0.6 * MOST_DATA / max(drawn * 4 * 4 / 3, 1)))
     axes = picture.axes[:most]
@@ -117,26 +117,28 @@ def _label(picture: Picture, first: DrawnQuery | None) -> str:
 
 
 def _caption(picture: Picture, axes: Sequence[Axis], questions: Sequence[DrawnQuery]) -> Html:
-    told = [
+    sentences = [
         "A rectangle is a file: it reaches from the smallest to the largest value that its metadata tells. A query "
         "must read every file that its box touches, so small rectangles beside each other are good, and large ones on "
         "top of each other are not."
     ]
     if any(axis.even for axis in axes):
-        told.append("Where an axis is by rank, values lie at even distances, as their order tells, and not their size.")
+        sentences.append(
+            "Where an axis is by rank, values lie at even distances, as their order tells, and not their size."
+        )
     unknown = [shown(axis.column, 60) for axis in axes if axis.has_unknown]
     if unknown:
         which = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more columns" if len(unknown) > 3 else "")
-        told.append(f"Files without statistics of {which} cover the whole axis: any value may be in them.")
+        sentences.append(f"Files without statistics of {which} cover the whole axis: any value may be in them.")
     some = [each for each in picture.drawings if len(each.drawn) < each.files]
     if some:
         drawn = ", ".join(f"{len(each.drawn):,} of {each.files:,}" for each in some)
-        told.append(f"To stay fluid, {drawn} files are drawn, chosen at random; the numbers are of all files.")
+        sentences.append(f"To stay fluid, {drawn} files are drawn, chosen at random; the numbers are of all files.")
     if len(axes) < len(picture.axes):
-        told.append(f"To stay small, the page holds {len(axes)} of {len(picture.axes)} columns.")
+        sentences.append(f"To stay small, the page holds {len(axes)} of {len(picture.axes)} columns.")
     if questions and len(questions) < len(picture.questions):
-        told.append(f"{len(questions):,} of {len(picture.questions):,} queries can be chosen, the first ones.")
-    return element("p", text(" ".join(told), 2000))
+        sentences.append(f"{len(questions):,} of {len(picture.questions):,} queries can be chosen, the first ones.")
+    return element("p", text(" ".join(sentences), 2000))
 
 
 def _choices(
@@ -144,17 +146,17 @@ def _choices(
 ) -> Sequence[Choice]:
     columns = [(str(at), shown(axis.column, 80)) for at, axis in enumerate(axes)]
     second = "1" if len(axes) > 1 else _BY_NUMBER
-    found = [
+    choices = [
         Choice("across", "Across", [("", columns)], "0"),
         Choice("up", "Up", [("", [*columns, (_BY_NUMBER, "files, one above another")])], second),
     ]
-    asked = [(f"q{at}", query_text(question.text)) for at, question in enumerate(questions)]
-    made = [(f"c{at}", label) for at, (_, label) in enumerate(commits)]
-    if asked or made:
-        groups = [("", [("", "nothing")]), ("Queries", asked), ("Commits", made)]
-        chosen = "q0" if asked else ""
-        found.append(Choice("marked", "Stands out", [group for group in groups if group[1]], chosen))
-    return found
+    queries = [(f"q{at}", query_text(question.text)) for at, question in enumerate(questions)]
+    added = [(f"c{at}", label) for at, (_, label) in enumerate(commits)]
+    if queries or added:
+        groups = [("", [("", "nothing")]), ("Queries", queries), ("Commits", added)]
+        chosen = "q0" if queries else ""
+        choices.append(Choice("marked", "Stands out", [group for group in groups if group[1]], chosen))
+    return choices
 
 
 def _legend(first: DrawnQuery | None, commits: Sequence[tuple[int, str]]) -> Html:
@@ -166,7 +168,7 @@ def _legend(first: DrawnQuery | None, commits: Sequence[tuple[int, str]]) -> Htm
 
 
 def _numbers(picture: Picture, axes: Sequence[Axis]) -> Html:
-    """Tell how wide files are: what the rectangles show, in numbers."""
+    """Write the mean width of files as a table."""
     rows = [
         Row(
             name(axis.column),
@@ -187,21 +189,21 @@ def _width(low: UInt16Array, high: UInt16Array) -> str:
 
 
 def depth_chart(versions: Sequence[tuple[str, int, Sequence[Depth]]]) -> Chart | None:
-    """Draw how many files lie how deep, of a column that readers choose.
+    """Draw a histogram of the files' depths in a column that readers choose.
 
-    Each version of the table has its label and its number of files; those that hold nulls alone have no depth.
+    Each version of the table has its label, its number of files and its depths; files of only nulls have no depth.
     """
     columns = list(dict.fromkeys(depth.column for _, _, depths in versions for depth in depths if depth.histogram))
     if not columns:
         return None
-    found = {(label, depth.column): depth for label, _, depths in versions for depth in depths}
+    depth_of = {(label, depth.column): depth for label, _, depths in versions for depth in depths}
     labels, files = [label for label, _, _ in versions], [count for _, count, _ in versions]
     data = {
         "kind": "depths",
         "labels": [shown(label, 60) for label in labels],
-        "columns": [_depths(column, [found.get((label, column)) for label in labels], files) for column in columns],
+        "columns": [_depths(column, [depth_of.get((label, column)) for label in labels], files) for column in columns],
     }
-    first = _deep([found.get((label, columns[0])) for label in labels], files)
+    first = _deep([depth_of.get((label, columns[0])) for label in labels], files)
     return Chart(
         id="depths",
         label=f"files by depth in {shown(columns[0], 60)}",
@@ -213,7 +215,7 @@ def depth_chart(versions: Sequence[tuple[str, int, Sequence[Depth]]]) -> Chart |
             ),
         ),
         data=data,
-        numbers=_depth_table(columns, labels, found),
+        numbers=_depth_table(columns, labels, depth_of),
         plots=[("", first)],
         choices=[
             Choice("column", "Column", [("", [(str(at), shown(each, 80)) for at, each in enumerate(columns)])], "0")
@@ -236,7 +238,7 @@ def _classes(depths: Sequence[Depth | None]) -> list[int]:
 
 
 def _class_text(end: int) -> str:
-    """Name a class: depths up to 16 have their own, then each reaches from above half of its end.
+    """Name a class of depths by its end: up to 16, one depth each; beyond, from above half of the end.
 
     >>> _class_text(3), _class_text(64)
     ('3', '33 to 64')
@@ -245,7 +247,7 @@ def _class_text(end: int) -> str:
 
 
 def _deep(depths: Sequence[Depth | None], files: Sequence[int]) -> str:
-    """Tell depths beside the number of files: of fewer files fewer lie on top of each other, and yet more are read."""
+    """Say depths beside the share that a look-up reads: of fewer, larger files fewer overlap, and yet more is read."""
     known = [(depth, count) for depth, count in zip(depths, files, strict=True) if depth is not None]
     means = " → ".join(f"{depth.average_depth:,.1f}" for depth, _ in known)
     read = " → ".join(_lookup(depth, count) for depth, count in known)
@@ -260,10 +262,10 @@ def _lookup(depth: Depth, files: int) -> str:
     return f"{depth.lookup_files:,.1f} of {plural(files, 'file')}{share}"
 
 
-def _depth_table(columns: Sequence[str], labels: Sequence[str], found: Mapping[tuple[str, str], Depth]) -> Html:
+def _depth_table(columns: Sequence[str], labels: Sequence[str], depth_of: Mapping[tuple[str, str], Depth]) -> Html:
     rows = []
     for column in columns:
-        depths = [found.get((label, column)) for label in labels]
+        depths = [depth_of.get((label, column)) for label in labels]
         for end in _classes(depths):
             counts = ["-" if depth is None else f"{depth.histogram.get(end, 0):,}" for depth in depths]
             head = joined([name(column), element("small", text(f"depth {_class_text(end)}"))])

@@ -1,7 +1,7 @@
-"""The frame of a page: one file of HTML without references, and the elements that it is built of.
+"""Build pages: files of HTML without references, and the elements that they consist of.
 
-What comes from tables and logs becomes `Html` through `text` alone, which escapes it, so that no name can be a tag.
-Pages with charts carry the scripts that draw them; the page's policy lets a browser run those and no other.
+Untrusted text becomes `Html` only through `text`, which escapes it, so that no name can be a tag. Pages with charts
+carry the scripts that draw them; the page's content security policy lets a browser run only those.
 """
 
 import base64
@@ -122,7 +122,7 @@ _POLICY = "default-src 'none'; {scripts}style-src 'unsafe-inline'; base-uri 'non
 
 @dataclass(frozen=True)
 class Scripts:
-    """What draws a page's charts: scripts in their order, and the data that they find under its id."""
+    """A page's scripts in their order, and the data that they find by its id."""
 
     sources: Sequence[str]
     data_id: str
@@ -131,7 +131,7 @@ class Scripts:
 
 
 def page(title: str, content: Html, scripts: Scripts | None = None) -> str:
-    """Return a whole page, which loads nothing, and runs nothing but its own `scripts`."""
+    """Return a whole page that loads nothing and runs only its own `scripts`."""
     sources = () if scripts is None else tuple(map(_harmless, scripts.sources))
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in sources)
     policy = _POLICY.format(scripts=f"script-src {hashes}; " if hashes else "")
@@ -154,15 +154,15 @@ def _data(scripts: Scripts) -> str:
 
 
 def _harmless(source: str) -> str:
-    """Return a script as a browser reads it, which is what its hash is made of; it must not end its own element."""
-    found = source.replace("\r\n", "\n").replace("\r", "\n")
-    if any(mark in found.casefold() for mark in ("</script", "<script", "<!--", "\0")):
+    """Return a script with the line ends that a browser hashes; refuse one that would end its own element."""
+    script = source.replace("\r\n", "\n").replace("\r", "\n")
+    if any(mark in script.casefold() for mark in ("</script", "<script", "<!--", "\0")):
         raise ValueError("a script of a page would end or hide its own element")
-    return found
+    return script
 
 
 def text(value: str, limit: int = MOST_CHARACTERS) -> Html:
-    """Make any text harmless: shortened, with invisible characters spelled out, and without markup.
+    """Escape untrusted text: cut it, spell out invisible characters, and escape markup.
 
     >>> text("<b>" + chr(0x202E))
     '&lt;b&gt;\\\\u202e'
@@ -171,12 +171,12 @@ def text(value: str, limit: int = MOST_CHARACTERS) -> Html:
 
 
 def name(value: str, limit: int = MOST_CHARACTERS) -> Html:
-    """Write a name, whose direction doesn't reach the text around it."""
+    """Write a name, isolated so that its direction doesn't reorder the text around it."""
     return Html(f"<bdi>{text(value, limit)}</bdi>")
 
 
 def element(tag: str, *children: Html, **attributes: str) -> Html:
-    """Write an element; a trailing underscore frees a name from Python, others become hyphens."""
+    """Write an element; in an attribute's name a trailing underscore is dropped, and others become hyphens."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items() if value
     )
@@ -184,7 +184,7 @@ def element(tag: str, *children: Html, **attributes: str) -> Html:
 
 
 def joined(parts: Iterable[Html]) -> Html:
-    """Put elements under each other."""
+    """Join elements, one per line."""
     return Html("\n".join(part for part in parts if part))
 
 
@@ -200,14 +200,14 @@ def listed(lines: Iterable[Html]) -> Html:
 
 
 def described(facts: Iterable[tuple[Html, Html]]) -> Html:
-    """Write facts behind their names; nothing where there are none."""
+    """Write facts after their labels; nothing where there are none."""
     items = [item for label, fact in facts for item in (element("dt", label), element("dd", fact))]
     return element("dl", *items) if items else NOTHING
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: what it is about, and a cell a column."""
+    """A row of a table: its heading, and one cell per further column."""
 
     head: Html
     cells: Sequence[Html]
@@ -217,7 +217,7 @@ class Row:
 def table(caption: str, columns: Sequence[str], rows: Iterable[Row], *, plain: Sequence[str] = ()) -> Html:
     """Write a table whose first column heads the rows; the other columns are numbers, except those in `plain`.
 
-    On narrow screens a row becomes a card. Browsers then forget what the elements are, so that roles tell it.
+    On narrow screens a row becomes a card; browsers then drop the elements' own roles, so each has an explicit one.
     """
     kind = ["" if column in plain else "number" for column in columns[1:]]
     heads = [
@@ -259,8 +259,8 @@ def share_bar(value: float, words: str, note: str = "") -> Html:
         '<rect class="back" width="100" height="10"></rect>'
         f'<rect class="bar" width="{100 * _part(value, 1.0):.2f}" height="10"></rect></svg>'
     )
-    found = element("span", element("span", text(words)), drawn, class_="share")
-    return joined([found, element("small", text(note))]) if note else found
+    share = element("span", element("span", text(words)), drawn, class_="share")
+    return joined([share, element("small", text(note))]) if note else share
 
 
 def _part(number: float, most: float) -> float:

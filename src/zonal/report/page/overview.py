@@ -1,4 +1,4 @@
-"""Audits of many tables beside each other: those with an alert first."""
+"""Compare audits of many tables, on a terminal and as a page: those with an alert first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ _MOST_POINTS = 30
 
 @dataclass(frozen=True)
 class Overview:
-    """Many audits, and what couldn't be audited."""
+    """Audits of many tables, and the tables that can't be audited."""
 
     audits: Sequence[Audit]
     past: Mapping[str, Sequence[AuditRecord]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Overview:
 
     @property
     def values(self) -> list[object]:
-        """Return the audits and behind them what failed, for programs."""
+        """Return the audits, then what failed, for JSON."""
         return [*self.audits, *({"table": table, "error": error} for table, error in self.failed)]
 
     @property
@@ -50,65 +50,65 @@ class Overview:
 
     @property
     def sentence(self) -> str:
-        """Say how many there are of each."""
+        """Say how many tables raise an alert, and how many can't be audited."""
         alarmed = sum(bool(each.alerts) for each in self.audits)
         raise_ = "raises" if 1 in (alarmed, len(self.audits)) else "raise"
-        told = f"{alarmed:,} of {plural(len(self.audits), 'table')} {raise_} an alert"
-        return told + (f"; {plural(len(self.failed), 'table')} can't be audited." if self.failed else ".")
+        sentence = f"{alarmed:,} of {plural(len(self.audits), 'table')} {raise_} an alert"
+        return sentence + (f"; {plural(len(self.failed), 'table')} can't be audited." if self.failed else ".")
 
     def course(self, audit: Audit) -> str:
-        """Draw how a table's ratio went; empty where there is one audit alone."""
+        """Draw a table's ratio over time; empty where there is only one audit."""
         ratios = [each.ratio for each in self.past.get(audit.location, ()) if each.audited < audit.audited]
         return sparkline([*ratios, audit.ratio][-_MOST_POINTS:]) if ratios else ""
 
 
-def print_audits(console: Console, found: Overview) -> None:
+def print_audits(console: Console, overview: Overview) -> None:
     """Print every audit under its table's name, then all of them in a table."""
-    for each in found.audits:
+    for each in overview.audits:
         console.print(Text(printable(clipped(each.table)), style="bold underline"), soft_wrap=True)
-        print_audit(console, each, found.given_for(each))
+        print_audit(console, each, overview.given_for(each))
         console.print()
-    print_overview(console, found)
+    print_overview(console, overview)
 
 
-def print_overview(console: Console, found: Overview) -> None:
-    """Print a line a table."""
-    print_line(console, found.sentence, style="bold")
+def print_overview(console: Console, overview: Overview) -> None:
+    """Print one line per table."""
+    print_line(console, overview.sentence, style="bold")
     lines = Table()
     lines.add_column("table", overflow="fold")
     for heading in ("ratio", "bytes read", "anew"):
         lines.add_column(heading, justify="right")
     lines.add_column("so far", overflow="fold")
-    for each in found.ordered:
+    for each in overview.ordered:
         shares = map(known_share, (each.ratio, each.byte_share, None if each.fresh is None else each.fresh.byte_share))
         named = Text(printable(clipped(each.table)), style="bold red" if each.alerts else "")
-        lines.add_row(Text("ALERT ", style="bold red") + named if each.alerts else named, *shares, found.course(each))
+        marked = Text("ALERT ", style="bold red") + named if each.alerts else named
+        lines.add_row(marked, *shares, overview.course(each))
     console.print(lines)
 
 
-def overview_page(found: Overview) -> str:
+def overview_page(overview: Overview) -> str:
     """Return a page of many audits: a table of all of them, then each with its verdict and numbers."""
-    kind = (
-        "verdict bad" if any(each.alerts for each in found.audits) else "verdict other" if found.failed else "verdict"
-    )
+    has_alert = any(each.alerts for each in overview.audits)
+    kind = "verdict bad" if has_alert else "verdict other" if overview.failed else "verdict"
     parts = [
         element("h1", text("Audits of many tables")),
-        element("div", element("p", text(found.sentence)), class_=kind),
-        _failed(found.failed),
-        _all(found),
-        *(_one(each, _place(number), found.given_for(each)) for number, each in enumerate(found.ordered, 1)),
+        element("div", element("p", text(overview.sentence)), class_=kind),
+        _failed(overview.failed),
+        _all(overview),
+        *(_one(each, _place(number), overview.given_for(each)) for number, each in enumerate(overview.ordered, 1)),
         element("footer", text("Made by zonal audit. No query was run: statistics tell what must be read.")),
     ]
     return page("zonal audit: many tables", joined(parts))
 
 
 def _failed(failed: Sequence[tuple[str, str]]) -> Html:
-    told = (element("span", name(table), text(": "), text(error, _LONG)) for table, error in failed)
-    lines = listed(told)
+    failures = (element("span", name(table), text(": "), text(error, _LONG)) for table, error in failed)
+    lines = listed(failures)
     return section("Tables that can't be audited", lines) if lines else lines
 
 
-def _all(found: Overview) -> Html:
+def _all(overview: Overview) -> Html:
     heads = ("table", "alert", "files read of those in matching partitions", "bytes read", "clustered anew", "so far")
     rows = [
         Row(
@@ -118,11 +118,11 @@ def _all(found: Overview) -> Html:
                 text(known_share(each.ratio)),
                 text(share_text(each.byte_share)),
                 text("-" if each.fresh is None else share_text(each.fresh.byte_share)),
-                text(found.course(each) or "-"),
+                text(overview.course(each) or "-"),
             ],
             bool(each.alerts),
         )
-        for number, each in enumerate(found.ordered, 1)
+        for number, each in enumerate(overview.ordered, 1)
     ]
     caption = (
         "Those with an alert first; each leads to what to do. The line tells how the ratio went, from audit to audit."

@@ -1,4 +1,4 @@
-"""The door to plotly: its package carries plotly.js, the one script on pages that isn't zonal's."""
+"""Find plotly.js in plotly's package: the only script on pages that isn't zonal's."""
 
 from functools import lru_cache
 from importlib.util import find_spec
@@ -9,9 +9,9 @@ from zonal.errors import ZonalError
 
 @lru_cache(maxsize=1)
 def plotly_script() -> str:
-    """Return plotly.js; the package's Python code is not imported, for nothing of it is needed."""
-    found = find_spec("plotly")
-    folders = [] if found is None else list(found.submodule_search_locations or ())
+    """Return plotly.js, without importing the package's Python code."""
+    spec = find_spec("plotly")
+    folders = [] if spec is None else list(spec.submodule_search_locations or ())
     for folder in folders:
         path = Path(folder) / "package_data" / "plotly.min.js"
         if path.is_file():

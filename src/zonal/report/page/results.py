@@ -1,4 +1,4 @@
-"""Results as pages to keep, send and print: the verdict first, then charts, then the numbers."""
+"""Write the results of `show`, `explain` and `cluster` as pages: the verdict first, then charts, then the numbers."""
 
 from collections.abc import Iterator, Sequence
 
@@ -74,9 +74,9 @@ def health_page(health: TableHealth) -> str:
 def _health_verdict(ordered: Sequence[ColumnHealth], health: TableHealth) -> list[str]:
     if not ordered:
         return [f"No column has bounds: every filter reads all {plural(health.files, 'file')}."]
-    told = [column for column in ordered if not column.holds_nulls_alone] or ordered[:1]
-    best, worst = _sentence(told[0].verdict), _sentence(told[-1].verdict)
-    return [best] if len(told) == 1 else [f"Best: {best}", f"Worst: {worst}"]
+    columns = [column for column in ordered if not column.holds_nulls_alone] or ordered[:1]
+    best, worst = _sentence(columns[0].verdict), _sentence(columns[-1].verdict)
+    return [best] if len(columns) == 1 else [f"Best: {best}", f"Worst: {worst}"]
 
 
 def _sentence(words: str) -> str:
@@ -109,44 +109,44 @@ def _health_cells(column: ColumnHealth) -> list[Html]:
 # --- explain ---------------------------------------------------------------------------------------------------------
 
 
-def explanation_page(found: Explanation) -> str:
+def explanation_page(explanation: Explanation) -> str:
     """Return the page of what a query reads."""
-    files = files_chart(found.picture)
+    files = files_chart(explanation.picture)
     parts = [
-        element("h1", text("What a query reads of "), name(found.table)),
-        element("pre", element("code", text(found.predicate, 20_000))),
-        _verdict([_read_text(found)]),
-        _facts(iter([("table", _named(found))])),
-        _levels(found),
+        element("h1", text("What a query reads of "), name(explanation.table)),
+        element("pre", element("code", text(explanation.predicate, 20_000))),
+        _verdict([_read_text(explanation)]),
+        _facts(iter([("table", _named(explanation))])),
+        _levels(explanation),
         charted("The files", files),
-        _skipped(found),
-        _lines("No statistics help with", found.unknown),
-        _read_files(found.files),
-        _lines("Notes", found.notes),
+        _skipped(explanation),
+        _lines("No statistics help with", explanation.unknown),
+        _read_files(explanation.files),
+        _lines("Notes", explanation.notes),
         element("footer", text("Made by zonal explain. The query wasn't run: statistics tell what must be read.")),
     ]
-    return page(f"zonal explain: {found.table}", joined(parts), scripts_of([files]))
+    return page(f"zonal explain: {explanation.table}", joined(parts), scripts_of([files]))
 
 
-def _named(found: Explanation) -> str:
-    version = "" if found.version is None else f", version {found.version}"
-    return f"{found.table} ({found.format}{version})"
+def _named(explanation: Explanation) -> str:
+    version = "" if explanation.version is None else f", version {explanation.version}"
+    return f"{explanation.table} ({explanation.format}{version})"
 
 
-def _read_text(found: Explanation) -> str:
-    files = next((level for level in found.levels if level.name == "files"), found.levels[-1])
-    share = share_text(files.kept_bytes / max(found.levels[0].total_bytes, 1))
+def _read_text(explanation: Explanation) -> str:
+    files = next((level for level in explanation.levels if level.name == "files"), explanation.levels[-1])
+    share = share_text(files.kept_bytes / max(explanation.levels[0].total_bytes, 1))
     read = f"The query reads {files.kept:,} of {plural(files.total, 'file')}: {share} of the table's bytes."
-    finest = found.levels[-1]
+    finest = explanation.levels[-1]
     if finest is files:
         return read
-    return f"{read} Of these, {finest.name} leave {share_text(found.share_of_bytes)}."
+    return f"{read} Of these, {finest.name} leave {share_text(explanation.share_of_bytes)}."
 
 
-def _levels(found: Explanation) -> Html:
-    whole = max(found.levels[0].total_bytes, 1)
+def _levels(explanation: Explanation) -> Html:
+    whole = max(explanation.levels[0].total_bytes, 1)
     heads = ("level", "share of the bytes", "read", "of", "bytes read", "of the bytes")
-    rows = [Row(text(level.name), _level_cells(level, whole)) for level in found.levels]
+    rows = [Row(text(level.name), _level_cells(level, whole)) for level in explanation.levels]
     caption = "Each level skips a part of what the level above it has left."
     return section("What is read", table(caption, heads, rows, plain=heads[1:2]))
 
@@ -157,10 +157,10 @@ def _level_cells(level: Level, whole: int) -> list[Html]:
     return [share_bar(share, share_text(share)), text(f"{level.kept:,}"), text(f"{level.total:,}"), *sizes]
 
 
-def _skipped(found: Explanation) -> Html:
-    if not found.skipped_by:
+def _skipped(explanation: Explanation) -> Html:
+    if not explanation.skipped_by:
         return NOTHING
-    ordered = sorted(found.skipped_by.items(), key=lambda item: -item[1])
+    ordered = sorted(explanation.skipped_by.items(), key=lambda item: -item[1])
     rows = [Row(name(column), [text(f"{count:,}")]) for column, count in ordered]
     return section("What skipped files", table("Files by the first column that excludes them.", ("by", "files"), rows))
 
@@ -207,16 +207,16 @@ def clustering_page(done: Clustering) -> str:
 def _done(done: Clustering) -> list[str]:
     if not done.added_files:
         return ["Nothing was changed.", nothing_text(done)]
-    found = []
+    sentences = []
     if done.predicted is not None:
-        found.append(f"{predicted_text(done.predicted)}.")
+        sentences.append(f"{predicted_text(done.predicted)}.")
     if done.depths:
         best = max(done.depths, key=lambda depth: _shares(depth, done)[0] / max(_shares(depth, done)[1], 1e-9))
         before = lookup_text(best.before, done.files_before, best.share_before)
         after = lookup_text(best.after, done.files_after, best.share_after)
-        found.append(f"A look-up of one {best.column} read {before} before, and reads {after} now.")
-    found = found or [f"{plural(done.added_files, 'file')} written in the order of {layout_text(done.layout)}."]
-    return [*found, losers_text(done.picture)]
+        sentences.append(f"A look-up of one {best.column} read {before} before, and reads {after} now.")
+    sentences = sentences or [f"{plural(done.added_files, 'file')} written in the order of {layout_text(done.layout)}."]
+    return [*sentences, losers_text(done.picture)]
 
 
 def _lookups(done: Clustering) -> Html:

@@ -1,4 +1,4 @@
-"""Charts of what queries read: a query beside another, sorted, with those that lose marked."""
+"""Chart what each query reads, most first, and mark queries that read more than before."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _MOST_TEXT = 160
 
 @dataclass(frozen=True)
 class Series:
-    """One number a query, None where it isn't known."""
+    """One number per query, None where it isn't known."""
 
     name: str
     look: str
@@ -27,10 +27,10 @@ def reads_chart(picture: Picture | None) -> Chart | None:
     """Draw what each query reads before and after, or of the one version there is; None without queries."""
     if picture is None or len(picture.questions) < 2 or not picture.drawings:
         return None
-    asked = sorted(picture.questions, key=lambda question: -question.shares[0])
+    ordered = sorted(picture.questions, key=lambda question: -question.shares[0])
     labels = [drawing.label for drawing in picture.drawings]
-    shares = [[question.shares[at] for question in asked] for at in range(len(labels))]
-    texts = [query_text(question.text) for question in asked]
+    shares = [[question.shares[at] for question in ordered] for at in range(len(labels))]
+    texts = [query_text(question.text) for question in ordered]
     if len(labels) == 1:
         series = [Series(labels[0], "bar", shares[0])]
         return share_chart(texts, series, "share of the bytes that each query reads", "")

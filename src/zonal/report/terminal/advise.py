@@ -1,4 +1,4 @@
-"""What `advise` says, as text on a terminal: the verdict first, then what it rests on."""
+"""Print an advice on a terminal: the verdict first, then what it rests on."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from zonal.advising.advice import Advice
+from zonal.advising.advice import Advice, Bloom
 from zonal.report.command import CommandOptions, cluster_command
 from zonal.report.terminal.text import print_fact, print_line, print_list, print_whole, printable
 from zonal.report.wording import (
@@ -46,7 +46,7 @@ def print_advice(console: Console, advice: Advice, given: CommandOptions | None 
         console.print(fit(console, _candidates(advice)))
         _print_notes(console, advice)
     _print_regressions(console, advice)
-    print_list(console, "Bloom filters would help, too:", [_bloom(advice, n) for n in range(len(advice.blooms))])
+    print_list(console, "Bloom filters would help, too:", map(_bloom_text, advice.blooms))
     print_list(console, "Warnings:", [clipped(warning.text, 600) for warning in advice.warnings])
     _print_workload(console, advice)
     print_list(console, "What this rests on:", basis(advice))
@@ -92,10 +92,9 @@ def _print_regressions(console: Console, advice: Advice) -> None:
         print_line(console, f"· {change}: {clipped(query.query)} ({asked_text(query)})")
 
 
-def _bloom(advice: Advice, number: int) -> str:
-    found = advice.blooms[number]
-    change = f"{share_text(found.before)} → {share_text(found.after)}"
-    return f"{clipped(found.column)}, {change} for {found.weight:.0%} of the weight: {clipped(found.text, 600)}"
+def _bloom_text(bloom: Bloom) -> str:
+    change = f"{share_text(bloom.before)} → {share_text(bloom.after)}"
+    return f"{clipped(bloom.column)}, {change} for {bloom.weight:.0%} of the weight: {clipped(bloom.text, 600)}"
 
 
 def _print_workload(console: Console, advice: Advice) -> None:

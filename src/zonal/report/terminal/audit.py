@@ -1,4 +1,4 @@
-"""What `audit` found, as text on a terminal: the verdict first, then where it comes from."""
+"""Print an audit on a terminal: the verdict first, then where it comes from."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,118 +18,118 @@ from zonal.values.sizes import size_text
 _MOST_QUERIES, _MOST_COMMITS, _MOST_COLUMNS, _MOST_UNREAD = 10, 8, 10, 3
 
 
-def verdict(found: Audit) -> list[str]:
-    """Say how the layout stands: the alerts, with who did it, or that there is none."""
-    if found.ratio is None:
+def verdict(audit: Audit) -> list[str]:
+    """Say which alerts are due and which commits caused them, or that there is none."""
+    if audit.ratio is None:
         return ["No query has a filter that statistics could use: no layout can help."]
-    if not found.alerts and found.tolerated is not None:
-        return [f"{clipped(found.tolerated.text).removesuffix('.')}, but {_as_good(found)}: no alert."]
-    if not found.alerts:
-        return [f"Queries read {share_text(found.ratio)} of the files in the partitions that might match: no alert."]
-    because = ("Most likely because", *["And because"] * len(found.culprits))
+    if not audit.alerts and audit.tolerated is not None:
+        return [f"{clipped(audit.tolerated.text).removesuffix('.')}, but {_as_good(audit)}: no alert."]
+    if not audit.alerts:
+        return [f"Queries read {share_text(audit.ratio)} of the files in the partitions that might match: no alert."]
+    because = ("Most likely because", *["And because"] * len(audit.culprits))
     return [
-        *(f"Alert: {clipped(alert.text)}" for alert in found.alerts),
-        *(f"{why} {clipped(each.sentence, 600)}." for why, each in zip(because, found.culprits, strict=False)),
+        *(f"Alert: {clipped(alert.text)}" for alert in audit.alerts),
+        *(f"{why} {clipped(each.sentence, 600)}." for why, each in zip(because, audit.culprits, strict=False)),
     ]
 
 
-def print_audit(console: Console, found: Audit, given: CommandOptions | None = None) -> None:
+def print_audit(console: Console, audit: Audit, given: CommandOptions | None = None) -> None:
     """Print an audit; `given` is how the table and its logs were named, for the command to run."""
-    for line in verdict(found):
-        print_line(console, line, style="bold red" if found.alerts else "bold green")
+    for line in verdict(audit):
+        print_line(console, line, style="bold red" if audit.alerts else "bold green")
     console.print()
-    for label, value in audit_facts(found):
+    for label, value in audit_facts(audit):
         print_fact(console, label, value, 16)
-    if found.columns:
-        console.print(_columns(found.columns))
-    if (told := remedy(found, given)) is not None:
-        print_whole(console, " ".join(told))
-    if found.commits:
-        console.print(fit(console, _commits(found.commits)))
-        print_list(console, "Commits:", [clipped(each.sentence, 600) for each in found.commits[:_MOST_COMMITS]])
-        if len(found.commits) > _MOST_COMMITS:
-            console.print(f"· and {plural(len(found.commits) - _MOST_COMMITS, 'other commit')}")
-    console.print(fit(console, _queries(found)))
-    if len(found.asked) > _MOST_QUERIES:
-        console.print(f"· and {plural(len(found.asked) - _MOST_QUERIES, 'other query', 'other queries')}")
-    print_list(console, "Read for nothing most:", [*worst_partitions(found), *worst_files(found)])
-    print_list(console, "Queries that statistics can't help:", hindered(found))
-    print_list(console, "Notes:", audit_notes(found))
+    if audit.columns:
+        console.print(_columns(audit.columns))
+    if (advised := remedy(audit, given)) is not None:
+        print_whole(console, " ".join(advised))
+    if audit.commits:
+        console.print(fit(console, _commits(audit.commits)))
+        print_list(console, "Commits:", [clipped(each.sentence, 600) for each in audit.commits[:_MOST_COMMITS]])
+        if len(audit.commits) > _MOST_COMMITS:
+            console.print(f"· and {plural(len(audit.commits) - _MOST_COMMITS, 'other commit')}")
+    console.print(fit(console, _queries(audit)))
+    if len(audit.asked) > _MOST_QUERIES:
+        console.print(f"· and {plural(len(audit.asked) - _MOST_QUERIES, 'other query', 'other queries')}")
+    print_list(console, "Read for nothing most:", [*worst_partitions(audit), *worst_files(audit)])
+    print_list(console, "Queries that statistics can't help:", hindered(audit))
+    print_list(console, "Notes:", audit_notes(audit))
 
 
-def audit_facts(found: Audit) -> Iterator[Fact]:
+def audit_facts(audit: Audit) -> Iterator[Fact]:
     """Say what was audited, and what queries read of it."""
-    version = "" if found.version is None else f", version {found.version}"
+    version = "" if audit.version is None else f", version {audit.version}"
     yield (
         "table",
-        f"{clipped(found.table)} ({found.format}{version}): {plural(found.files, 'file')}, {size_text(found.bytes)}",
+        f"{clipped(audit.table)} ({audit.format}{version}): {plural(audit.files, 'file')}, {size_text(audit.bytes)}",
     )
-    if found.layout:
-        yield "layout", clipped(layout_text(found.layout))
-    groups = "" if found.row_group_share is None else f"; {share_text(found.row_group_share)} with row groups skipped"
+    if audit.layout:
+        yield "layout", clipped(layout_text(audit.layout))
+    groups = "" if audit.row_group_share is None else f"; {share_text(audit.row_group_share)} with row groups skipped"
     yield (
         "queries read",
-        f"{share_text(found.file_share)} of the files, {share_text(found.byte_share)} of the bytes{groups}",
+        f"{share_text(audit.file_share)} of the files, {share_text(audit.byte_share)} of the bytes{groups}",
     )
-    if found.before is not None:
-        yield "before that", before_text(found, found.before)
-    if found.partitioning:
-        share = share_text(found.partition_byte_share)
-        yield "partitions", f"alone would read {share} of the bytes (by {', '.join(map(clipped, found.partitioning))})"
-    if found.ratio is not None and found.byte_ratio is not None:
-        yield "ratio", f"{found.ratio:.3f} by files, {found.byte_ratio:.3f} by bytes, of the matching partitions"
-    if found.selectivity is not None:
-        yield "rows matching", f"{share_text(found.selectivity)} of the rows, by a sample: no layout reads less"
-    if found.fresh is not None:
-        yield "clustered anew", fresh_text(found)
-    yield "for nothing", f"about {share_text(found.excess_share)} of the bytes read: in files without a matching row"
-    if found.hindered > 0:
-        yield "can't profit", f"{found.hindered:.0%} of the queries' weight, which the ratio leaves out"
+    if audit.before is not None:
+        yield "before that", before_text(audit, audit.before)
+    if audit.partitioning:
+        share = share_text(audit.partition_byte_share)
+        yield "partitions", f"alone would read {share} of the bytes (by {', '.join(map(clipped, audit.partitioning))})"
+    if audit.ratio is not None and audit.byte_ratio is not None:
+        yield "ratio", f"{audit.ratio:.3f} by files, {audit.byte_ratio:.3f} by bytes, of the matching partitions"
+    if audit.selectivity is not None:
+        yield "rows matching", f"{share_text(audit.selectivity)} of the rows, by a sample: no layout reads less"
+    if audit.fresh is not None:
+        yield "clustered anew", fresh_text(audit)
+    yield "for nothing", f"about {share_text(audit.excess_share)} of the bytes read: in files without a matching row"
+    if audit.hindered > 0:
+        yield "can't profit", f"{audit.hindered:.0%} of the queries' weight, which the ratio leaves out"
 
 
-def _as_good(found: Audit) -> str:
-    """Say why nothing can be done about a high ratio."""
-    if found.fresh is None:
-        return "every file is in the table's layout" if not found.outside else "its layout would save hardly anything"
-    if not found.fresh.recorded:
+def _as_good(audit: Audit) -> str:
+    """Say why a high ratio can't be lowered."""
+    if audit.fresh is None:
+        return "every file is in the table's layout" if not audit.outside else "its layout would save hardly anything"
+    if not audit.fresh.recorded:
         return "a layout by what queries filter would save hardly anything"
     return "the layout is as good as new"
 
 
-def remedy(found: Audit, given: CommandOptions | None = None) -> tuple[str, str] | None:
+def remedy(audit: Audit, given: CommandOptions | None = None) -> tuple[str, str] | None:
     """Say what to run, with the command; None where there is nothing to do."""
-    if not found.alerts:
-        return _without_alert(found, given)
-    if found.layout is None:
-        return "To find a layout:", repair_command(found, given)
-    outside = f"{found.outside or 0:,} of {plural(found.files, 'file')} {'is' if found.outside == 1 else 'are'}"
-    if found.saving is None or found.saving >= WORTH:
-        told = f"{outside} not in its layout. " if found.outside else ""
-        return f"{told}To repair it:", repair_command(found, given)
-    told = f"{outside} not in its layout, but clustering them" if found.outside else "Clustering it anew"
-    return f"{told} would save hardly anything. To find another layout:", advise_command(found, given)
+    if not audit.alerts:
+        return _without_alert(audit, given)
+    if audit.layout is None:
+        return "To find a layout:", repair_command(audit, given)
+    outside = f"{audit.outside or 0:,} of {plural(audit.files, 'file')} {'is' if audit.outside == 1 else 'are'}"
+    if audit.saving is None or audit.saving >= WORTH:
+        told = f"{outside} not in its layout. " if audit.outside else ""
+        return f"{told}To repair it:", repair_command(audit, given)
+    told = f"{outside} not in its layout, but clustering them" if audit.outside else "Clustering it anew"
+    return f"{told} would save hardly anything. To find another layout:", advise_command(audit, given)
 
 
-def _without_alert(found: Audit, given: CommandOptions | None) -> tuple[str, str] | None:
+def _without_alert(audit: Audit, given: CommandOptions | None) -> tuple[str, str] | None:
     """Say what could be done although no limit is crossed; None where it would save next to nothing."""
-    if found.saving is None or found.saving < WORTH:
+    if audit.saving is None or audit.saving < WORTH:
         return None
-    saves = f"could save about {found.saving:.0%} of the bytes that queries read"
-    if found.layout is None:
-        return f"No alert, but a layout {saves}:", repair_command(found, given)
-    return f"No alert, but clustering {saves}:", repair_command(found, given)
+    saves = f"could save about {audit.saving:.0%} of the bytes that queries read"
+    if audit.layout is None:
+        return f"No alert, but a layout {saves}:", repair_command(audit, given)
+    return f"No alert, but clustering {saves}:", repair_command(audit, given)
 
 
-def before_text(found: Audit, before: Before) -> str:
+def before_text(audit: Audit, before: Before) -> str:
     """Say what queries read of the version before the worst commit."""
     version = "" if before.version is None else f" of version {before.version}"
-    more = f"{before.worse:,} of {plural(found.queries, 'query', 'queries')} {'reads' if before.worse == 1 else 'read'}"
+    more = f"{before.worse:,} of {plural(audit.queries, 'query', 'queries')} {'reads' if before.worse == 1 else 'read'}"
     return f"queries read {share_text(before.byte_share)} of the bytes{version}; {more} more now"
 
 
-def fresh_text(found: Audit) -> str:
+def fresh_text(audit: Audit) -> str:
     """Say what clustering the table anew would bring."""
-    fresh = found.fresh
+    fresh = audit.fresh
     if fresh is None:
         return "not known"
     which = "its own layout" if fresh.recorded else "a layout by what queries filter"
@@ -171,16 +171,16 @@ def commit_text(commit: CommitAudit) -> str:
     return f"{what}: {commit.operation}{by}"
 
 
-def _queries(found: Audit) -> Table:
+def _queries(audit: Audit) -> Table:
     table = Table()
     table.add_column("queries that read most", overflow="fold", min_width=20)
-    inside = ("in partitions",) if found.partitioning else ()
-    before = ("before",) if found.before is not None else ()
+    inside = ("in partitions",) if audit.partitioning else ()
+    before = ("before",) if audit.before is not None else ()
     for heading in ("weight", "files", "bytes", *before, *inside, "matching", "anew"):
         table.add_column(heading, justify="right")
-    for each in found.asked[:_MOST_QUERIES]:
+    for each in audit.asked[:_MOST_QUERIES]:
         sooner = (each.before_share,) if before else ()
-        partitions = (each.partition_bytes / max(found.bytes, 1),) if inside else ()
+        partitions = (each.partition_bytes / max(audit.bytes, 1),) if inside else ()
         table.add_row(
             Text(printable(clipped(each.query, 200))),
             f"{each.weight:.1%}",
@@ -195,36 +195,36 @@ def known_share(share: float | None) -> str:
     return "-" if share is None else share_text(share)
 
 
-def worst_files(found: Audit) -> Iterator[str]:
+def worst_files(audit: Audit) -> Iterator[str]:
     """Name the files that are read for nothing most."""
-    for file in found.worst_files[:5]:
+    for file in audit.worst_files[:5]:
         read = f"read by {share_text(file.read)} of the queries' weight, by {share_text(file.excess)} for nothing"
         yield f"{clipped(file.path)} ({size_text(file.bytes)}): {read}"
 
 
-def worst_partitions(found: Audit) -> Iterator[str]:
+def worst_partitions(audit: Audit) -> Iterator[str]:
     """Name the partitions that cause most of the excess."""
-    for each in found.worst_partitions[:5]:
+    for each in audit.worst_partitions[:5]:
         files = plural(each.files, "file")
         yield f"partition {clipped(each.partition)} ({files}): {share_text(each.excess_share)} of it"
 
 
-def hindered(found: Audit) -> Iterator[str]:
-    """Say which queries can't profit, why, and what to do."""
-    for each in found.asked:
+def hindered(audit: Audit) -> Iterator[str]:
+    """Name the queries that statistics can't help, why, and what to do."""
+    for each in audit.asked:
         if each.hindrance:
             yield f"{clipped(each.query, 120)} ({each.weight:.1%}): {each.hindrance}. {each.remedy}".rstrip()
 
 
-def audit_notes(found: Audit) -> Iterator[str]:
+def audit_notes(audit: Audit) -> Iterator[str]:
     """Say what the numbers rest on."""
-    yield from found.notes
-    told = found.summary
-    left = [(told.older, "older"), (told.undated, "without a time")]
+    yield from audit.notes
+    summary = audit.summary
+    left = [(summary.older, "older"), (summary.undated, "without a time")]
     apart = "".join(f", and {count:,} {why}" for count, why in left if count)
-    asked = f"{told.matched:,} ask this table, {told.unparsable:,} can't be read"
-    yield f"{plural(told.statements, 'statement')}{apart}: {asked}."
-    yield from (f"It can't be read: {example}" for example in told.examples[:_MOST_UNREAD])
+    outcome = f"{summary.matched:,} ask this table, {summary.unparsable:,} can't be read"
+    yield f"{plural(summary.statements, 'statement')}{apart}: {outcome}."
+    yield from (f"It can't be read: {example}" for example in summary.examples[:_MOST_UNREAD])
 
 
 def print_versions(console: Console, audits: Sequence[Audit]) -> None:

@@ -1,4 +1,4 @@
-"""What a rewrite did, or would do, as facts, and as text on a terminal."""
+"""Say what a rewrite did or would do, and print it on a terminal."""
 
 from collections.abc import Iterator, Sequence
 
@@ -65,7 +65,7 @@ def committed_text(done: Clustering) -> str:
 
 
 def clustering_facts(done: Clustering, *, lookups: bool = True) -> Iterator[Fact]:
-    """Say what a rewrite did, and what was predicted; without `lookups` where those stand in a table of their own."""
+    """Say what a rewrite did, and what was predicted; without `lookups` where a table shows them."""
     if done.layout:
         yield "layout", layout_text(done.layout)
     if done.added_files:
@@ -95,11 +95,11 @@ def old_files_text(done: Clustering) -> str:
     return f"{stay} until {done.old_files_until}" if done.old_files_until else stay
 
 
-def predicted_text(found: Predicted) -> str:
-    """Hold what was predicted against what the new files tell."""
-    before, predicted, after = map(share_text, (found.share_before, found.share_predicted, found.share_after))
-    asked = plural(found.queries, "query", "queries")
-    return f"{asked} read {before} of the bytes before, {after} now; {predicted} were predicted"
+def predicted_text(shares: Predicted) -> str:
+    """Compare what was predicted with what the new files' statistics say."""
+    before, predicted, after = map(share_text, (shares.share_before, shares.share_predicted, shares.share_after))
+    queries = plural(shares.queries, "query", "queries")
+    return f"{queries} read {before} of the bytes before, {after} now; {predicted} were predicted"
 
 
 def _property_facts(properties: Sequence[Property]) -> Iterator[Fact]:
@@ -118,8 +118,8 @@ def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
     yield "into", f"about {plural(plan.new_files, 'file')}, {size_text(plan.new_bytes)}"
     if plan.share_before is not None and plan.share_predicted is not None:
         before, after = share_text(plan.share_before), share_text(plan.share_predicted)
-        asked = plural(plan.queries, "query", "queries")
-        yield "queries", f"{asked} read {before} of the bytes now, and {after} afterwards, as predicted"
+        queries = plural(plan.queries, "query", "queries")
+        yield "queries", f"{queries} read {before} of the bytes now, and {after} afterwards, as predicted"
     yield from _property_facts(plan.properties)
     yield "commits", f"{plan.commits:,}"
     for each in plan.lookups:

@@ -1,4 +1,4 @@
-"""Bars while something long runs: on a terminal only, and apart from the results."""
+"""Show progress on stderr while something long runs, on a terminal only."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,13 +73,13 @@ def footer_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 def _note(console: Console, step: "Step") -> None:
-    """Print what a person should know; control characters that it quotes are escaped."""
+    """Print a step's notice, with control characters escaped."""
     if step.notice:
         console.print(printable(step.notice), style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
 def _update(bar: Progress, task: TaskID, what: str, done: int, total: int) -> None:
-    """Show a step; the end of the one before is forgotten, which `update` alone doesn't."""
+    """Show a step; one without a total clears that of the step before, which `update` alone would keep."""
     bar.update(task, description=what, completed=done, total=total or None)
     if not total:
         bar.tasks[0].total = None

@@ -1,4 +1,4 @@
-"""Results as text on a terminal. Names from tables are printed as they are, never read as markup."""
+"""Print the results of `show` and `explain` on a terminal; names are escaped, and never read as markup."""
 
 from collections.abc import Iterable, Iterator
 
@@ -30,7 +30,7 @@ def print_health(console: Console, health: TableHealth) -> None:
 
 
 def health_facts(health: TableHealth) -> Iterator[tuple[str, str]]:
-    """Say what the table is."""
+    """Say what a table is: its version, files, sizes, partitions, layout and deletes."""
     version = "" if health.version is None else f", version {health.version}"
     moment = f", {health.time:%Y-%m-%d %H:%M:%S}" if health.time else ""
     yield "table", f"{health.name} ({health.format}{version}{moment})"
@@ -49,7 +49,7 @@ def health_facts(health: TableHealth) -> Iterator[tuple[str, str]]:
 
 
 def layout_text(layout: str) -> str:
-    """Return a layout for people."""
+    """Return a layout for people, without the cuts of a tree."""
     return short_text(layout)
 
 
@@ -75,31 +75,31 @@ def _cells(column: ColumnHealth) -> Iterable[str]:
 
 
 def _by_depth(column: ColumnHealth) -> str:
-    """Tell how many files have which depth, where they differ."""
+    """Count the files by depth; empty where all have the same."""
     classes = column.depth.histogram
     if len(classes) < 2:
         return ""
     return "; files by depth: " + ", ".join(f"≤ {end}: {count:,}" for end, count in classes.items())
 
 
-def print_explanation(console: Console, found: Explanation, *, files: bool = False) -> None:
+def print_explanation(console: Console, explanation: Explanation, *, files: bool = False) -> None:
     """Print what `explain` found, and with `files` the files that are read."""
-    version = "" if found.version is None else f", version {found.version}"
-    console.print(Text(printable(f"{found.table} ({found.format}{version})"), style="bold"), soft_wrap=True)
-    console.print(Text(printable(found.predicate)), soft_wrap=True)
+    version = "" if explanation.version is None else f", version {explanation.version}"
+    console.print(Text(printable(f"{explanation.table} ({explanation.format}{version})"), style="bold"), soft_wrap=True)
+    console.print(Text(printable(explanation.predicate)), soft_wrap=True)
     table = Table("level", "read", "of", "bytes read", "of")
     for column in table.columns[1:]:
         column.justify = "right"
-    for level in found.levels:
+    for level in explanation.levels:
         sizes = size_text(level.kept_bytes), size_text(level.total_bytes)
         table.add_row(level.name, f"{level.kept:,}", f"{level.total:,}", *sizes)
     console.print(table)
-    for name, count in sorted(found.skipped_by.items(), key=lambda item: -item[1]):
+    for name, count in sorted(explanation.skipped_by.items(), key=lambda item: -item[1]):
         print_line(console, f"· {name} skipped {count:,} {'file' if count == 1 else 'files'}")
-    print_list(console, "No statistics help with:", found.unknown)
-    print_list(console, "Notes:", found.notes)
+    print_list(console, "No statistics help with:", explanation.unknown)
+    print_list(console, "Notes:", explanation.notes)
     if files:
-        for file in found.files:
+        for file in explanation.files:
             inside = "" if file.row_groups is None else f", {file.row_groups} of {file.total_row_groups} row groups"
             console.print(Text(printable(f"{file.path} ({size_text(file.size)}{inside})")), soft_wrap=True)
 
@@ -116,13 +116,13 @@ def print_whole(console: Console, text: str, style: str = "") -> None:
 
 
 def print_fact(console: Console, label: str, value: str, width: int = 14) -> None:
-    """Print a paragraph behind its label."""
+    """Print a paragraph after its label."""
     text = paragraph(console, f"{'':<{width}}{value}", width)
     console.print(Text(f"{label:<{width}}", style="bold") + Text(text[width:]), soft_wrap=True)
 
 
 def paragraph(console: Console, text: str, hang: int = 0) -> str:
-    """Return a text for a console; what isn't a terminal, and perhaps a program, gets one line."""
+    """Wrap a text for a terminal; other outputs, which programs may read, get one line."""
     shown = printable(text)
     return "\n".join(wrapped(shown, console.width, hang=hang)) if console.is_terminal else shown
 
@@ -139,7 +139,7 @@ def print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
 
 
 def query_text(condition: str) -> str:
-    """Name what a query asks for; of one without a filter, this.
+    """Return a query's condition, or words for a query without a filter.
 
     >>> query_text("x = 1"), query_text("TRUE")
     ('x = 1', 'everything: it has no filter')

@@ -1,4 +1,4 @@
-"""A table's audits and rewrites over time, as text on a terminal."""
+"""Print a table's audits and rewrites over time on a terminal."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from zonal.report.wording import clipped, plural, share_text
 from zonal.report.wrap import fit
 
 MOST_LINES = 30
-"""Of audits and rewrites together, the last ones."""
+"""Audits and rewrites that are printed, the last ones of both together."""
 _MOST_POINTS = 60
 _NOT_KNOWN = "-"
 
@@ -44,7 +44,7 @@ def print_trend(
 
 
 def _course(audits: Sequence[AuditRecord], limit: float | None) -> str:
-    """Draw the ratios, and say what the line's top is."""
+    """Draw the ratios, and say which one the line's top is."""
     ratios = [record.ratio for record in audits][-_MOST_POINTS:]
     known = [ratio for ratio in ratios if ratio is not None]
     if not known:
@@ -91,13 +91,13 @@ def _legend() -> Iterator[str]:
 
 
 def _layouts(runs: Sequence[RunRecord]) -> Iterator[str]:
-    """Say which layouts the last rewrites made, each from when on; they are too long for the table."""
-    found: list[tuple[datetime, str]] = []
+    """Name the layouts of the last rewrites and since when each holds; they are too long for the table."""
+    layouts: list[tuple[datetime, str]] = []
     for record in runs[-MOST_LINES:]:
-        if not found or found[-1][1] != record.layout:
-            found.append((record.finished, record.layout))
-    for when, layout in found:
-        since = f" since {_time(when)}" if len(found) > 1 else ""
+        if not layouts or layouts[-1][1] != record.layout:
+            layouts.append((record.finished, record.layout))
+    for when, layout in layouts:
+        since = f" since {_time(when)}" if len(layouts) > 1 else ""
         yield f"layout{since}: {clipped(layout_text(layout))}"
 
 
