@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line: one command per module."""
 
 try:
     from zonal.cli.app import app, main

@@ -1,4 +1,4 @@
-"""`zonal advise`."""
+"""The command `zonal advise`: its options, and where its result goes."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The command line: `zonal VERB …`. Verbs live in their own modules; here they get their options and their errors."""
+"""The program `zonal`: its commands with their examples, its errors, and its exit codes."""
 
 import io
 import sys
@@ -34,8 +34,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"zonal {__version__}")
         raise typer.Exit
 
@@ -76,7 +76,7 @@ _EXAMPLES: dict[Callable[..., None], tuple[type[Verb], tuple[str, ...]]] = {
         ),
     ),
 }
-"""The commands with what they are run as, and how they are used; `tests/cli/test_cli.py` runs the examples' options."""
+"""The commands, each with its class and its examples, which `tests/cli/test_flags.py` parses."""
 
 for command, (kind, examples) in _EXAMPLES.items():
     shown = [f"  {escape(example)}" for example in examples]
@@ -87,7 +87,7 @@ def main() -> None:
     """Run the command line; a `ZonalError` becomes a message and exit code 1."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that can't show a character shows another
+            stream.reconfigure(errors="replace")  # a terminal that can't show a character shows a substitute
     try:
         app(prog_name="zonal")  # also as `python -m zonal`, whose name no shell could complete
     except SystemExit as stop:
@@ -97,7 +97,7 @@ def main() -> None:
         raise
     except ZonalError as error:
         _fail(str(error))
-    except (OSError, UnicodeError) as error:  # of a disk, a network, a name: no fault of the program's own
+    except (OSError, UnicodeError) as error:  # of a disk, a network or a name, not a bug
         _fail(f"{type(error).__name__}: {error}")
 
 

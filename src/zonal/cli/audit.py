@@ -1,4 +1,4 @@
-"""`zonal audit`."""
+"""The command `zonal audit`: its options, and where its result goes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -129,11 +129,11 @@ def audit(
     check_report(report)
     if webhook is not None:
         check_url(webhook)
-    told = _Telling(output, webhook, report, alert_ratio)
+    outputs = _Outputs(output, webhook, report, alert_ratio)
     if config is not None:
         _refuse_others(context, _WITH_CONFIG, "--config names tables with their logs and limits", "give no --config")
         run = _Run(seed, hide_literals=hide_literals, metadata_only=metadata_only)
-        raise typer.Exit(_many(config, database, told, run, no_database=no_database))
+        raise typer.Exit(_many(config, database, outputs, run, no_database=no_database))
     if table is None:
         raise ZonalError("Name a table, or give a file of them with --config.")
     with kept_in(database, none=no_database) as kept:
@@ -154,13 +154,13 @@ def audit(
                 raise ZonalError("--history prints many versions: leave out --report and --at, which are about one.")
             if is_given(context, "webhook"):
                 raise ZonalError("--history is about past versions, which raise no alarm: leave out --webhook.")
-            told.versions(job.versions(history))
+            outputs.versions(job.versions(history))
             return
         if at is not None:
             raise typer.Exit(
-                told.one(job.at(at), None, job.given)
+                outputs.one(job.at(at), None, job.given)
             )  # today's audit of an older version is no point of the trend
-        raise typer.Exit(told.one(job.run(kept), kept, job.given))
+        raise typer.Exit(outputs.one(job.run(kept), kept, job.given))
 
 
 _WITH_CONFIG = frozenset(
@@ -174,7 +174,7 @@ _WITH_TREND = frozenset(
 
 
 def _refuse_others(context: typer.Context, known: frozenset[str], why: str, instead: str) -> None:
-    """Refuse options that would count for nothing."""
+    """Refuse options that would have no effect."""
     for name in context.params:
         if name not in known and is_given(context, name):
             shown = "TABLE" if name == "table" else f"--{name.replace('_', '-')}"
@@ -195,21 +195,21 @@ class _Job:
 
     @property
     def given(self) -> "CommandOptions":
-        """Return what a command for the same table needs; values of storage options may be secrets."""
+        """Return the arguments that a command for the same table repeats, without the values of storage options."""
         from zonal.report.command import CommandOptions  # noqa: PLC0415
 
         return CommandOptions(self.table, self.logs, self.views, self.catalog, tuple(self.storage_options))
 
     def run(self, kept: "History | None") -> "Audit":
-        """Audit the newest version, and keep the audit; that it can't be kept is told at once."""
+        """Audit the newest version and record the audit; warn at once if it can't be recorded."""
         from zonal.verbs.audit import NOT_KEPT  # noqa: PLC0415
 
         with self._auditor() as auditor:
-            found = auditor.now(kept)
-        for note in found.notes:
+            audit = auditor.now(kept)
+        for note in audit.notes:
             if note.startswith(NOT_KEPT):
                 warn(f"{quoted(self.table, limit=200)}: {note}")
-        return found
+        return audit
 
     def at(self, version: int) -> "Audit":
         """Audit an older version."""
@@ -233,26 +233,26 @@ class _Job:
 
 
 @dataclass(frozen=True)
-class _Telling:
-    """Where audits go."""
+class _Outputs:
+    """Where audits go: the output, a webhook, and a page."""
 
     output: AuditOutput
     webhook: str | None
     report: Path | None
     limit: float
-    """The ratio above which an alert is due, for the page."""
+    """The ratio above which an alert is due, drawn on the page."""
 
-    def one(self, found: "Audit", kept: "History | None", given: "CommandOptions") -> int:
+    def one(self, audit: "Audit", kept: "History | None", given: "CommandOptions") -> int:
         """Call the webhook, print an audit, write its page, and return the exit code."""
         from zonal.report.page.results import audit_page  # noqa: PLC0415
         from zonal.report.terminal.audit import print_audit  # noqa: PLC0415
 
         def page() -> str:
-            audits = () if kept is None else kept.audits(found.location)
-            runs = () if kept is None else kept.runs(found.location)
-            return audit_page(found, audits, runs, limit=self.limit, given=given)
+            audits = () if kept is None else kept.audits(audit.location)
+            runs = () if kept is None else kept.runs(audit.location)
+            return audit_page(audit, audits, runs, limit=self.limit, given=given)
 
-        return self._told([found], found, lambda console: print_audit(console, found, given), page)
+        return self._deliver([audit], audit, lambda console: print_audit(console, audit, given), page)
 
     def many(
         self,
@@ -260,28 +260,28 @@ class _Telling:
         failed: list[tuple[str, str]],
         kept: "History | None",
     ) -> int:
-        """Tell the audits of many tables and how they stand to each other, as `one` does."""
+        """Deliver the audits of many tables with an overview of them, as `one` does."""
         from zonal.report.page.overview import Overview, overview_page, print_audits  # noqa: PLC0415
 
         audits = [each for each, _ in audited]
         past = {} if kept is None else {each.location: kept.audits(each.location) for each in audits}
-        found = Overview(audits, past, failed, [given for _, given in audited])
-        code = self._told(
-            audits, found.values, lambda console: print_audits(console, found), lambda: overview_page(found)
+        overview = Overview(audits, past, failed, [given for _, given in audited])
+        code = self._deliver(
+            audits, overview.values, lambda console: print_audits(console, overview), lambda: overview_page(overview)
         )
         return FAILED if failed else code
 
-    def _told(
+    def _deliver(
         self,
         audits: "Sequence[Audit]",
         result: object,
         print_them: "Callable[[Console], None]",
         page: "Callable[[], str]",
     ) -> int:
-        """Tell audits everywhere; an alert is one, whatever becomes of what is printed and written."""
-        alarmed = [found for found in audits if found.alerts]
-        for found in alarmed if self.webhook is not None else []:
-            self._call(found)
+        """Send, print and write audits; an alert's exit code is returned even if they can't be printed or written."""
+        alarmed = [each for each in audits if each.alerts]
+        for each in alarmed if self.webhook is not None else []:
+            self._call(each)
         try:
             with printing():
                 self._print(result, audits)
@@ -305,7 +305,7 @@ class _Telling:
                 print_versions(Console(), audits)
 
     def _print(self, result: object, audits: "Sequence[Audit]") -> None:
-        """Print what programs read."""
+        """Print JSON or metrics, if that is the output."""
         from zonal.report.machine.json_form import to_json  # noqa: PLC0415
         from zonal.report.machine.prometheus import metrics_text  # noqa: PLC0415
 
@@ -314,55 +314,55 @@ class _Telling:
         elif self.output is AuditOutput.prometheus:
             typer.echo(metrics_text(audits), nl=False)
 
-    def _call(self, found: "Audit") -> None:
-        """Tell the webhook; where that fails, the alert keeps its exit code, and a warning says what went wrong."""
+    def _call(self, audit: "Audit") -> None:
+        """Call the webhook; a failure is a warning, and the alert keeps its exit code."""
         from zonal.report.machine.json_form import to_json  # noqa: PLC0415
         from zonal.report.machine.webhook import post  # noqa: PLC0415
 
         try:
-            post(self.webhook or "", to_json(found))
+            post(self.webhook or "", to_json(audit))
         except ZonalError as error:
             warn(str(error))
 
 
 @dataclass(frozen=True)
 class _Run:
-    """What the command line says for all tables of a file."""
+    """The options of the command line that hold for all tables of a file."""
 
     seed: int
     hide_literals: bool
     metadata_only: bool
 
     def of(self, table: "TableConfig") -> "Auditing":
-        """Return how to audit a table: what hides or reads less, here or in the file, counts."""
+        """Return how to audit a table: values are hidden, or rows not read, if the file or the command line says so."""
         how = table.auditing(seed=self.seed)
         look = how.look and not self.metadata_only
         return replace(how, look=look, hide_literals=how.hide_literals or self.hide_literals)
 
 
-def _many(config: Path, database: str | None, told: _Telling, run: _Run, *, no_database: bool) -> int:
-    """Audit all tables of a file; one that can't be audited is told, and the others go on."""
+def _many(config: Path, database: str | None, outputs: _Outputs, run: _Run, *, no_database: bool) -> int:
+    """Audit all tables of a file; warn of one that can't be audited, and go on with the others."""
     from zonal.cli.config import read_config  # noqa: PLC0415
     from zonal.report.machine.webhook import check_url  # noqa: PLC0415
 
     with naming_flags(False):  # a file has keys, which are called as in Python
-        asked = read_config(config)
-    if told.webhook is None and asked.webhook is not None:
-        check_url(asked.webhook)
-        told = replace(told, webhook=asked.webhook)
-    found: list[tuple[Audit, CommandOptions]] = []
+        settings = read_config(config)
+    if outputs.webhook is None and settings.webhook is not None:
+        check_url(settings.webhook)
+        outputs = replace(outputs, webhook=settings.webhook)
+    audited: list[tuple[Audit, CommandOptions]] = []
     failed: list[tuple[str, str]] = []
-    with kept_in(database or asked.database, none=no_database) as kept:
-        for each in asked.tables:
+    with kept_in(database or settings.database, none=no_database) as kept:
+        for each in settings.tables:
             views = tuple(f"{name}=…" for name in each.views)
             job = _Job(each.table, each.logs(), run.of(each), each.catalog, dict(each.storage_options), views)
             try:
                 with naming_flags(False):
-                    found.append((_only(job.run(kept), [audit for audit, _ in found]), job.given))
+                    audited.append((_only(job.run(kept), [audit for audit, _ in audited]), job.given))
             except ZonalError as error:
                 failed.append((each.table, str(error)))
                 warn(f"{quoted(each.table, limit=200)}: {error}")
-        return told.many(found, failed, kept)
+        return outputs.many(audited, failed, kept)
 
 
 def _only(audit: "Audit", others: "Sequence[Audit]") -> "Audit":

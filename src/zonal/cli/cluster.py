@@ -1,4 +1,4 @@
-"""`zonal cluster`."""
+"""The command `zonal cluster`: its options, and where its result goes."""
 
 from typing import Annotated, Any
 

@@ -1,6 +1,6 @@
-"""A file of tables: what to audit, with which logs and limits, so that one command looks after all of them.
+"""Read a file of tables to audit, with the logs and limits of each.
 
-The file is TOML. `[[tables]]` stands once a table, and `[defaults]` may give any of its keys but `table` for all of
+The file is TOML. It has one `[[tables]]` per table, and `[defaults]` may give any of its keys but `table` for all of
 them; a table's own key replaces the default. Paths in the file are relative to the file's own folder.
 
     database = "sqlite:///history.db"   # where audits are kept; optional
@@ -69,7 +69,7 @@ _LARGEST = 1e15
 
 
 class ConfigError(ZonalError):
-    """A file of tables that can't be read, or that says what makes no sense."""
+    """A file of tables can't be read, or has a key or a value that is wrong."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class TableConfig:
     alert_window: int = Limits.window
     catalog: str | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """They may hold secrets, and are in no text."""
+    """They may hold secrets, and are left out of `repr`."""
 
     def logs(self, now: datetime | None = None) -> Logs:
-        """Return the table's logs; what is so long ago is counted from `now`."""
+        """Return the table's logs; a duration in `since` is counted back from `now`."""
         since = None if self.since is None else parse_since(self.since, now)
         return Logs(
             self.queries, self.names, self.dialect, self.timezone, self.views, self.half_life_days, self.cap, since
@@ -113,7 +113,7 @@ class TableConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """What a file says; there is at least one table, and none twice."""
+    """The content of a file: at least one table, and none twice."""
 
     path: Path
     database: str | None = field(repr=False)
@@ -124,7 +124,7 @@ class Config:
 
 
 def read_config(path: str | os.PathLike[str]) -> Config:
-    """Read a file of tables; everything in it is checked before anything is done."""
+    """Read a file of tables, and check everything in it."""
     path = Path(path)
     shown = quoted(str(path), limit=300)
     document = _parsed(path, shown)
@@ -176,12 +176,12 @@ def _table(given: object, number: int, shown: str, folder: Path, defaults: Mappi
     """Read one table over the defaults."""
     named = given.get("table") if isinstance(given, dict) else None
     where = f"{shown}: table {number}{f' ({quoted(named)})' if isinstance(named, str) else ''}"
-    found: dict[str, Any] = {**defaults, **_entry(given, where, folder)}
+    values: dict[str, Any] = {**defaults, **_entry(given, where, folder)}
     for key in ("table", "queries"):
-        if not found.get(key):
+        if not values.get(key):
             example = 'table = "delta:/lake/events"' if key == "table" else 'queries = ["logs/"]'
             raise ConfigError(f"{where} has no {key}: give it, as in {example}.")
-    table = TableConfig(**found)
+    table = TableConfig(**values)
     try:
         table.auditing().check()
         table.logs()
@@ -194,7 +194,7 @@ def _table(given: object, number: int, shown: str, folder: Path, defaults: Mappi
 
 
 def _entry(given: object, where: str, folder: Path, but: frozenset[str] | set[str] = frozenset()) -> dict[str, object]:
-    """Read the keys of a table, or of all tables."""
+    """Read the keys of a table, or of `[defaults]`."""
     if not isinstance(given, dict):
         raise ConfigError(f"{where} is {_kind(given)}: it must be a table of keys.")
     _known(given, tuple(each.name for each in fields(TableConfig) if each.name not in but), where)
@@ -296,7 +296,7 @@ def _logs(value: object, where: str, folder: Path) -> tuple[str, ...]:
 
 
 def _name(value: object, where: str, folder: Path) -> str:
-    """Read a table's name; one that is a path is relative to the folder, one in a catalog stays."""
+    """Read a table's name; a path is relative to the folder, a name in a catalog stays as it is."""
     name = _text(value, where)
     if is_in_catalog(name):
         return name

@@ -1,4 +1,4 @@
-"""`zonal demo`."""
+"""The command `zonal demo`: its options, and where its result goes."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -52,12 +52,12 @@ def demo(
     request = DemoRequest(rows, files, formats, data, None if columns is None else tuple(columns), into, report)
     try:
         run(Console(), request)
-    except KeyboardInterrupt:  # one inside of a rewrite knows that alone
+    except KeyboardInterrupt:  # one from inside a rewrite knows only of that rewrite
         raise KeyboardInterrupt(_left(into)) from None
 
 
 def _left(into: Path | None) -> str:
-    """Say what a stopped demonstration leaves: all of its tables once the story is told, else nothing."""
+    """Say what a stopped demonstration leaves: all of its tables if the story had ended, else nothing."""
     if into is not None and into.is_dir() and any(into.iterdir()):
         return f"The tables in {quoted(str(into), limit=300)} are complete."
     return "What it made is removed. Nothing else was changed."

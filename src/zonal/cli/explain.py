@@ -1,4 +1,4 @@
-"""`zonal explain`."""
+"""The command `zonal explain`: its options, and where its result goes."""
 
 from datetime import datetime
 from datetime import timezone as zones
@@ -58,17 +58,17 @@ def explain(
 
     check_report(report)
     with footer_bar("reading the table's metadata") as step:
-        found = look(
+        explanation = look(
             opened(table, catalog, storage_option), where=where, sql=sql, read_as=read_as, dialect=dialect,
             timezone=timezone, now=None if now is None else now.replace(tzinfo=UTC), footers=footers, bloom=bloom,
             picture=report is not None, progress=step,
         )  # fmt: skip
     with printing():
         if output is OutputFormat.json:
-            typer.echo(to_json(found))
+            typer.echo(to_json(explanation))
         else:
-            print_explanation(Console(), found, files=files)
+            print_explanation(Console(), explanation, files=files)
     if report is not None:
         from zonal.report.page.results import explanation_page  # noqa: PLC0415
 
-        write_report(report, explanation_page(found))
+        write_report(report, explanation_page(explanation))

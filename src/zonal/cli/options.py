@@ -1,4 +1,4 @@
-"""Options that several commands share, and what their values mean."""
+"""Options that several commands share, and how their values are read."""
 
 import logging
 import os
@@ -95,7 +95,7 @@ NOTHING_CHANGED = "Nothing was changed."
 
 @contextmanager
 def stoppable(stays: str = NOTHING_CHANGED) -> Iterator[None]:
-    """Let SIGTERM end work as cleanly as Ctrl-C, and say what of it stays: `stays`, unless the interrupt tells."""
+    """Let SIGTERM end work as cleanly as Ctrl-C, and print what stays: the interrupt's own message, else `stays`."""
 
     def stop(*_: object) -> None:
         logging.disable()  # py4j logs the broken call with its traceback
@@ -115,7 +115,7 @@ def stoppable(stays: str = NOTHING_CHANGED) -> Iterator[None]:
 
 @contextmanager
 def done_already(what: str) -> Iterator[None]:
-    """Let an interrupt say what was done before it; the rest is only told."""
+    """Let an interrupt say what was done before it: only printing and writing are left."""
     try:
         yield
     except KeyboardInterrupt:
@@ -123,7 +123,7 @@ def done_already(what: str) -> Iterator[None]:
 
 
 def is_given(context: typer.Context, name: str) -> bool:
-    """Tell whether an option stands on the command line, and has not its default or the environment's value."""
+    """Tell whether an option is given on the command line, not by its default or the environment."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -164,10 +164,10 @@ def check_report(path: Path | None) -> None:
         if path.is_dir() or not path.parent.is_dir():
             what = "is a folder" if path.is_dir() else "lies in a folder that doesn't exist"
             raise ZonalError(f"--report {shown} {what}.")
-        there = path.exists()
-        with path.open("ab"):  # rights don't tell: the disk may be mounted for reading alone
+        existed = path.exists()
+        with path.open("ab"):  # permissions don't tell: the disk may be mounted read-only
             pass
-        if not there:
+        if not existed:
             path.unlink()
     except OSError as error:
         raise ZonalError(f"--report {shown} can't be written: {error.strerror}.") from None
@@ -182,11 +182,11 @@ def write_report(path: Path, page: str) -> None:
 
 @contextmanager
 def printing() -> "Iterator[None]":
-    """Print; a reader that has gone away is no error, and what can't be written is one that people can read."""
+    """Flush what is printed; a closed pipe is no error, and any other failure is a `ZonalError`."""
     try:
         yield
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # rich makes the second of the first
+    except (BrokenPipeError, SystemExit):  # rich turns the first into the second
         _print_nowhere()
     except OSError as error:
         _print_nowhere()
@@ -194,7 +194,7 @@ def printing() -> "Iterator[None]":
 
 
 def _print_nowhere() -> None:
-    """Let Python flush what is left, at its end, without another error."""
+    """Send the rest to the null device, so that Python's flush at exit raises no further error."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -207,17 +207,17 @@ def history(url: str | None, *, none: bool) -> "Iterator[History | None]":
     if none:
         yield None
         return
-    with History.open(url) as found:
-        yield found
+    with History.open(url) as opened_history:
+        yield opened_history
 
 
 def warn(message: str) -> None:
-    """Print what went wrong beside the work, which is done all the same."""
+    """Print a warning on stderr; the work goes on."""
     say(f"Warning: {message}", "yellow")
 
 
 def say(message: str, style: str) -> None:
-    """Print a message beside the output; what it quotes moves no cursor."""
+    """Print a message on stderr, with control characters escaped."""
     from zonal.report.terminal.text import paragraph  # noqa: PLC0415 - `zonal --help` stays fast
 
     console = Console(stderr=True)

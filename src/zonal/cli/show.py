@@ -1,4 +1,4 @@
-"""`zonal show`."""
+"""The command `zonal show`: its options, and where its result goes."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What commands have in common: messages name flags, Ctrl-C says what stays, and no type stands behind flags."""
+"""Classes of commands: errors name flags, Ctrl-C says what stays, and help shows no type after flags."""
 
 import shlex
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Verb(TyperCommand):
         return _bare_flags(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
-        """Read the command line; where words are left over, say how to quote."""
+        """Parse the command line; where words are left over, say how to quote."""
         given = list(args)
         try:
             return super().parse_args(ctx, args)
@@ -51,13 +51,13 @@ class Verb(TyperCommand):
 
 
 class AuditVerb(Verb):
-    """A command that keeps what it finds in a database, but never changes a table."""
+    """A command that records its results in a database, but never changes a table."""
 
     stays = "No table was changed."
 
 
 def quoting(args: Sequence[str], valued: frozenset[str]) -> str:
-    """Say how to quote the value of an option which a shell has cut at its spaces; nothing where there is none.
+    """Say how to quote the value of an option that a shell has cut at its spaces; empty where there is none.
 
     >>> quoting(["events", "--layout", "zorder(ts,", "id)"], frozenset(["--layout"]))
     "Text with spaces or brackets needs quotes in a shell: --layout 'zorder(ts, id)'"
@@ -71,7 +71,7 @@ def quoting(args: Sequence[str], valued: frozenset[str]) -> str:
             runs.append((name, [value] if is_joined else []))
         else:
             runs[-1][1].append(word)
-    has_table = any(words for name, words in runs if name not in valued)  # first, or behind a flag
+    has_table = any(words for name, words in runs if name not in valued)  # first, or after a flag
     for name, words in runs[1:]:
         cut = words if has_table else words[:-1]
         if name in valued and len(cut) > 1:
@@ -84,7 +84,7 @@ def _is_flag(parameter: Any) -> bool:  # noqa: ANN401
 
 
 def _bare_flags(parameters: list[Any]) -> list[Any]:
-    """Take the type away from flags, which take no value: typer prints it behind them."""
+    """Remove the type of flags, which take no value: typer would print it after them."""
     for each in parameters:
         if _is_flag(each) and each.metavar is None:
             each.metavar = ""
