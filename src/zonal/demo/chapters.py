@@ -37,13 +37,13 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class Compared:
-    """What questions read before and after: `explain`."""
+    """What the questions read before and after: `explain`."""
 
     questions: tuple[Question, ...]
     before: tuple[QuestionReads, ...]
     after: tuple[QuestionReads, ...]
     explained: tuple[Explanation, Explanation] | None
-    """One query before and after, where there is one as SQL."""
+    """One query before and after, where the questions are SQL."""
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -58,7 +58,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Audited:
-    """What all queries read, held against the audits before: `audit`."""
+    """What all queries read, compared with the audits before: `audit`."""
 
     audit: Audit
     ratios: tuple[float | None, ...]
@@ -67,7 +67,7 @@ class Audited:
 
 @dataclass(frozen=True)
 class Compacted:
-    """What another tool did with the files, without a look at what they hold."""
+    """A compaction by another tool, by the files' sizes alone."""
 
     format: str
     deed: str

@@ -27,10 +27,10 @@ from zonal.workload.logs import Logs
 from zonal.workload.query import Workload
 
 Report = Callable[..., None]
-"""Hears what is done now, and how much of how much of it is."""
+"""Called with the current step, how much of it is done, and its total."""
 
 _JOINED = 8
-"""Files that the other tool makes one of."""
+"""Files that the other tool joins into one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +40,10 @@ class Scene:
     rows: pa.Table
     files: int
     by: tuple[str, ...] | None
-    """The columns to cluster by; None where queries say it."""
+    """The columns to cluster by; None where the log of queries decides."""
     questions: tuple[Question, ...]
     queries: Logs | Workload
-    """All that the questions ask: a log where they stand in one."""
+    """The queries of all questions: a log where there is one."""
     database: str
     """The URL of the history."""
     runner: Runner
@@ -55,18 +55,18 @@ class Scene:
         return self.by if self.by is not None else KEYS
 
 
-def live(form: str, scene: Scene, folder: Path, told: Callable[[Chapter], None]) -> str:
-    """Lead a new table of this format through its life, and tell each chapter as soon as it is over.
+def live(form: str, scene: Scene, folder: Path, on_chapter: Callable[[Chapter], None]) -> str:
+    """Lead a new table of this format through its life, and report each chapter as soon as it ends.
 
     Return the page of the audit that matters most.
     """
-    life = _Life(form, scene, folder, told)
+    life = _Life(form, scene, folder, on_chapter)
     life.arrive()
     if isinstance(scene.queries, Logs):
         advice = life.advise(scene.queries)
         if advice.verdict != "cluster":
             only = life.audit()
-            life.told(Left())
+            life.on_chapter(Left())
             return life.page(only)
     life.cluster()
     life.audit()
@@ -78,8 +78,8 @@ def live(form: str, scene: Scene, folder: Path, told: Callable[[Chapter], None])
 
 
 class _Life:
-    def __init__(self, form: str, scene: Scene, folder: Path, told: Callable[[Chapter], None]) -> None:
-        self.form, self.scene, self.folder, self.told = form, scene, folder, told
+    def __init__(self, form: str, scene: Scene, folder: Path, on_chapter: Callable[[Chapter], None]) -> None:
+        self.form, self.scene, self.folder, self.on_chapter = form, scene, folder, on_chapter
         self.ratios: tuple[float | None, ...] = ()
         folder.mkdir()
         self.table = WRITERS[form].make(
@@ -92,17 +92,17 @@ class _Life:
 
     def arrive(self) -> None:
         health = health_of(self.table.snapshot(), self.scene.columns)
-        # Files as large as before: their number alone shall not explain what is skipped.
+        # Files as large as before, so that their number alone doesn't explain what is skipped.
         self.size = _rounded(health.bytes // health.files)
-        self.told(Arrived(health))
+        self.on_chapter(Arrived(health))
 
     def advise(self, log: Logs) -> Advice:
-        found = advise(self.table, queries=log, target_file_size=self.size, progress=self.report)
-        self.told(Advised(found, Path(log.paths[0])))
-        return found
+        advice = advise(self.table, queries=log, target_file_size=self.size, progress=self.report)
+        self.on_chapter(Advised(advice, Path(log.paths[0])))
+        return advice
 
     def cluster(self, *, again: bool = False) -> None:
-        """Cluster the table, by what its queries or the user say; `again` by what the table itself recorded."""
+        """Cluster the table by its queries or the user's columns; `again` by the layout that the table records."""
         scene, before = self.scene, self.table.snapshot()
         explained = self._explained() if not again else None
 
@@ -117,7 +117,7 @@ class _Life:
         else:
             done = rewrite(layout=AUTO, queries=scene.queries, target_file_size=self.size)
         self.table = self.table.newest()
-        self.told(Rewritten(done, again))
+        self.on_chapter(Rewritten(done, again))
         if not again:
             self._compare(before, explained)
 
@@ -131,14 +131,14 @@ class _Life:
         then, now = compare(before, self.table.snapshot(), self.scene.questions)
         now_explained = self._explained()
         both = None if explained is None or now_explained is None else (explained, now_explained)
-        self.told(Compared(self.scene.questions, tuple(then), tuple(now), both))
+        self.on_chapter(Compared(self.scene.questions, tuple(then), tuple(now), both))
 
     def audit(self) -> Audit:
         scene = self.scene
-        found = audit(self.table, queries=scene.queries, database=scene.database, picture=True, progress=self.report)
-        self.ratios = (*self.ratios, found.ratio)
-        self.told(Audited(found, self.ratios))
-        return found
+        result = audit(self.table, queries=scene.queries, database=scene.database, picture=True, progress=self.report)
+        self.ratios = (*self.ratios, result.ratio)
+        self.on_chapter(Audited(result, self.ratios))
+        return result
 
     def compact(self) -> None:
         """Let another tool join the files."""
@@ -149,10 +149,10 @@ class _Life:
         seconds = time.monotonic() - began
         self.table = self.table.newest()
         after = self.table.snapshot()
-        self.told(Compacted(self.form, writer.deed, after.version, files, len(after.files), seconds))
+        self.on_chapter(Compacted(self.form, writer.deed, after.version, files, len(after.files), seconds))
 
     def page(self, shown: Audit) -> str:
-        """Draw the page of an audit, with all that was remembered before and since."""
+        """Write the page of an audit, with all audits and rewrites in the history."""
         from zonal.report.page.results import audit_page  # noqa: PLC0415 - reads the charts' library
 
         self.report("drawing the page")

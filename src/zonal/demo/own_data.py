@@ -1,4 +1,4 @@
-"""A user's own Parquet data for the demonstration, read whole and therefore bounded."""
+"""Read a user's own Parquet data for the demonstration, whole and therefore of bounded size."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ MOST_BYTES = 4_000_000_000
 
 
 def read_own(path: Path, columns: Sequence[str], files: int) -> pa.Table:
-    """Read a Parquet file or folder; what can't be clustered, or is too much or too little, is refused before."""
+    """Read a Parquet file or folder; columns that can't be keys and too many or too few rows are refused before."""
     if not path.exists():
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         raise ZonalError(f"There is no {quoted(str(path))}. {suggestion(path.name, sorted(beside))}")
@@ -34,7 +34,7 @@ def read_own(path: Path, columns: Sequence[str], files: int) -> pa.Table:
 
 
 def _in_microseconds(table: pa.Table) -> pa.Table:
-    """Cut nanoseconds off: few readers of Delta know them."""
+    """Cut timestamps to microseconds: few readers of Delta know nanoseconds."""
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
             kind = pa.timestamp("us", field.type.tz)

@@ -52,7 +52,7 @@ def kinds(seed: int = 11) -> tuple[QueryKind, ...]:
 
 
 def log_text(kinds: tuple[QueryKind, ...], seed: int = 11) -> str:
-    """Write the statements as a file of SQL, in no order, as people come."""
+    """Write the statements as a file of SQL, in random order."""
     statements = [statement for kind in kinds for statement in kind.statements]
     order = np.random.default_rng(seed).permutation(len(statements))
     return "".join(f"{statements[place]};\n" for place in order)

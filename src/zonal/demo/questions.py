@@ -1,4 +1,4 @@
-"""What is asked of a table, and what of it the answers read, by the table's own metadata."""
+"""Questions of the demonstration, and what they read by a table's metadata."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from zonal.values.selection import take_rows
 from zonal.workload.query import Query, Summary, Workload
 
 ASKED = 100
-"""Times that a question is asked with other values."""
+"""Conditions per question, each with other values."""
 _SAMPLE_ROWS = 20_000
 
 
@@ -43,32 +43,32 @@ class QuestionReads:
 def compare(
     before: Snapshot, after: Snapshot, questions: Sequence[Question]
 ) -> tuple[list[QuestionReads], list[QuestionReads]]:
-    """Tell what each question reads in both: the files whose bounds might hold a matching row, as for `explain`."""
+    """Return what each question reads before and after: the files that might hold a matching row, as in `explain`."""
     bound = [[bind(condition, after.schema) for condition in question.conditions] for question in questions]
     then, now = ([_reads(FileIndex(snapshot), each) for each in bound] for snapshot in (before, after))
     return then, now
 
 
-def _reads(index: FileIndex, asked: Sequence[Bound]) -> QuestionReads:
+def _reads(index: FileIndex, conditions: Sequence[Bound]) -> QuestionReads:
     sizes = index.snapshot.files.sizes
-    kept = [index.prune(condition).kept for condition in asked]
+    kept = [index.prune(condition).kept for condition in conditions]
     share = np.mean([sizes[mask].sum() for mask in kept]) / sizes.sum()
     return QuestionReads(float(np.mean([mask.sum() for mask in kept])), float(share))
 
 
 def logged(kinds: Sequence[QueryKind]) -> list[Question]:
-    """Ask what a log asks, a question a kind."""
+    """Make one question per kind of query in a log."""
     return [Question(kind.text, tuple(map(parse_where, kind.conditions))) for kind in kinds]
 
 
 def workload_of(questions: Sequence[Question]) -> Workload:
     """Return all conditions as queries of equal weights: what `audit` takes where there is no log."""
-    found = [Query(each, 1.0, 1, source=question.text) for question in questions for each in question.conditions]
-    return Workload(tuple(found), Summary(len(found), len(found), len(found), 0, 0, 0))
+    queries = [Query(each, 1.0, 1, source=question.text) for question in questions for each in question.conditions]
+    return Workload(tuple(queries), Summary(len(queries), len(queries), len(queries), 0, 0, 0))
 
 
 def lookups(table: pa.Table, columns: Sequence[str]) -> list[Question]:
-    """Ask for values that are there, and for ranges that hold a known share of the rows."""
+    """Make questions for values that exist, and for ranges that hold a known share of the rows."""
     rng = np.random.default_rng(1)
     sample = take_rows(table, np.sort(rng.integers(0, table.num_rows, min(table.num_rows, _SAMPLE_ROWS))))
     known = {name: _sorted(sample, name) for name in columns}

@@ -1,4 +1,4 @@
-"""The demonstration from end to end: rows and questions, a folder for all that is made, and a life a table."""
+"""Run the demonstration: make rows and questions, and lead one table per format through its life."""
 
 import os
 import shutil
@@ -24,10 +24,10 @@ from zonal.rewriting.on_spark import spark_runner
 from zonal.workload.logs import Logs
 
 LOG, HISTORY, PAGE = "queries.sql", "history.db", "report.html"
-"""What lies beside the tables."""
+"""Names of the files beside the tables."""
 
-Told = Callable[[str, Chapter], None]
-"""Hears a table's format and what happened to it."""
+OnChapter = Callable[[str, Chapter], None]
+"""Called with a table's format and the chapter that ended."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class DemoRequest:
     """Where to write the page; by default into that folder, or a new file among the system's temporary ones."""
 
 
-def tell(request: DemoRequest, told: Told, report: Report, *, runner: Runner | None = None) -> list[Outcome]:
+def tell(request: DemoRequest, on_chapter: OnChapter, report: Report, *, runner: Runner | None = None) -> list[Outcome]:
     """Run the demonstration and return each table's story; `runner` runs the rewrites elsewhere than on Spark.
 
     Whatever goes wrong, nothing is left behind; without `into` nothing but the pages is left in any case.
@@ -64,7 +64,7 @@ def tell(request: DemoRequest, told: Told, report: Report, *, runner: Runner | N
 
         def hear(form: str, chapter: Chapter) -> None:
             chapters[form].append(chapter)
-            told(form, chapter)
+            on_chapter(form, chapter)
 
         pages = {form: live(form, scene, folder / form, partial(hear, form)) for form in request.formats}
         paths = _write_pages(request, pages)
@@ -101,11 +101,11 @@ def _own(request: DemoRequest, report: Report) -> pa.Table | None:
 
 
 def _scene(request: DemoRequest, rows: pa.Table, folder: Path, runner: Runner, report: Report) -> Scene:
-    """Decide what is asked: a log of SQL, or look-ups in the columns that were given."""
+    """Choose the questions: a log of SQL, or look-ups in the given columns."""
     database = history_url(folder)
     if request.by is not None:
-        asked = tuple(lookups(rows, request.by))
-        return Scene(rows, request.files, request.by, asked, workload_of(asked), database, runner, report)
+        questions = tuple(lookups(rows, request.by))
+        return Scene(rows, request.files, request.by, questions, workload_of(questions), database, runner, report)
     path, made = folder / LOG, kinds()
     path.write_text(log_text(made), encoding="utf-8")
     logs = Logs((path,), names=(NAME,))
@@ -113,7 +113,7 @@ def _scene(request: DemoRequest, rows: pa.Table, folder: Path, runner: Runner, r
 
 
 def _write_pages(request: DemoRequest, pages: Mapping[str, str]) -> dict[str, Path]:
-    """Write a page a table; all of them, or none."""
+    """Write one page per table: all of them, or none."""
     written: dict[str, Path] = {}
     try:
         for form, page in pages.items():

@@ -21,7 +21,7 @@ _SENSORS = tuple(
 
 
 def payloads(rng: np.random.Generator, count: int) -> "np.typing.NDArray[np.int64]":
-    """Draw ids of payloads: those of low numbers send, and are asked for, more often."""
+    """Draw ids of payloads: those with low numbers send, and are queried, more often."""
     return (PAYLOADS * rng.beta(0.7, 2.5, count)).astype(np.int64)
 
 

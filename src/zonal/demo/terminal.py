@@ -31,11 +31,11 @@ def run(console: Console, request: DemoRequest, *, runner: Runner | None = None)
         def report(what: str, done: int = 0, total: int = 0) -> None:
             steps.update(task, description=what + (f", {done} of {total}" if total else ""))
 
-        def told(form: str, chapter: Chapter) -> None:
+        def on_chapter(form: str, chapter: Chapter) -> None:
             numbers[form] += 1
             print_chapter(console, form, numbers[form], chapter)
 
-        outcomes = tell(request, told, report, runner=runner)
+        outcomes = tell(request, on_chapter, report, runner=runner)
     if request.into is not None:
         print_line(console, "The tables, their log and their history are kept. Go on with:")
         for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""A chapter of the demonstration as text: a heading, and a few lines that a newcomer understands."""
+"""Print a chapter of the demonstration: a heading, and a few lines that a newcomer understands."""
 
 from collections.abc import Iterator
 
@@ -90,8 +90,8 @@ def _advised(chapter: Advised) -> Iterator[str]:
     yield clipped(advice.reason, 600)
     others = [each for each in advice.candidates if each is not advice.best and each.layout is not None]
     if others:
-        told = (f"{what_text(each, 80)} {share_text(each.reads.bytes)}" for each in others[:_MOST_OTHERS])
-        yield f"predicted for others: {', '.join(told)}"
+        predicted = (f"{what_text(each, 80)} {share_text(each.reads.bytes)}" for each in others[:_MOST_OTHERS])
+        yield f"predicted for others: {', '.join(predicted)}"
 
 
 def _clustered(done: Clustering) -> Iterator[str]:
@@ -101,10 +101,11 @@ def _clustered(done: Clustering) -> Iterator[str]:
     yield f"{clipped(layout_text(done.layout))}, in one commit: {_version(done.format, done.versions[-1])}"
     removed, added = plural(done.removed_files, "file"), plural(done.added_files, "file")
     yield f"{removed} → {added} with all {done.rows:,} rows in {done.seconds:,.1f} s"
-    if (told := done.predicted) is not None:
-        before, expected, found = map(share_text, (told.share_before, told.share_predicted, told.share_after))
-        held = plural(told.queries, "query", "queries")
-        yield f"{held} kept out of the choice: {before} of the bytes before, {expected} predicted, {found} real"
+    if (predicted := done.predicted) is not None:
+        shares = predicted.share_before, predicted.share_predicted, predicted.share_after
+        before, expected, after = map(share_text, shares)
+        held_out = plural(predicted.queries, "query", "queries")
+        yield f"{held_out} kept out of the choice: {before} of the bytes before, {expected} predicted, {after} real"
 
 
 def _compared(chapter: Compared) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Tables as their usual writers make them, append by append, and later join their files with an eye on sizes alone.
+"""Make tables with the formats' usual writers, append by append, and compact them by size alone.
 
 Delta is written by deltalake (delta-rs), Iceberg by PyIceberg.
 """
@@ -22,7 +22,7 @@ IDENTIFIER = "demo.telemetry"
 CATALOG = "demo"
 
 Report = Callable[[int, int], None]
-"""Hears how many of how many appends are done."""
+"""Called with the number of appends that are done, and their total."""
 
 _MOST_COMMITS = 30
 _FILE_SIZE = "write.target-file-size-bytes"
@@ -47,7 +47,7 @@ class Writer:
 
 
 def make_delta(table: pa.Table, files: int, folder: Path, report: Report) -> Rewritable:
-    """Append the rows in their order, a file a commit."""
+    """Append the rows in their order, one file per commit."""
     from deltalake import DeltaTable as Writer  # noqa: PLC0415 - slow to import
     from deltalake import write_deltalake  # noqa: PLC0415
 
@@ -75,9 +75,9 @@ def compact_delta(folder: Path, files: int) -> None:
 
 
 def make_iceberg(table: pa.Table, files: int, folder: Path, report: Report) -> Rewritable:
-    """Append the rows in their order, some files a commit, in a SQLite catalog beside them.
+    """Append the rows in their order, several files per commit, in a SQLite catalog beside them.
 
-    A commit of PyIceberg takes longer than its files.
+    PyIceberg takes longer for a commit than for its files.
     """
     from zonal.tables.iceberg.table import IcebergTable  # noqa: PLC0415 - slow to import
 
@@ -129,7 +129,7 @@ def _catalog(folder: Path) -> "SqlCatalog":
 
 
 def _memory_size(table: pa.Table, files: int) -> str:
-    """Return the size of a file as PyIceberg means it: in memory, of which parts are never quite the same."""
+    """Return a file's target size as PyIceberg counts it, in memory; a little more, as parts are never quite even."""
     return str(max(int(1.02 * table.nbytes / files), 1))
 
 
