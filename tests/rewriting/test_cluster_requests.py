@@ -1,6 +1,7 @@
 """What `cluster` refuses before any work, what it warns of, and what its result says of the files that stay."""
 
 import errno
+import json
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,7 @@ def test_a_dry_run_prints_that_there_is_little_to_gain(tmp_path):
     [("delta", "VACUUM delta.`"), ("iceberg v2", "CALL CATALOG.system.expire_snapshots('db.t')")],
 )
 def test_the_result_says_which_files_stay_and_what_removes_them(tmp_path, kind, how):
+    from zonal.report.machine.json_form import to_json
     from zonal.report.terminal.cluster import clustering_facts
 
     table = home(kind, tmp_path).make(parts_of(telemetry(400), 3))
@@ -161,6 +163,7 @@ def test_the_result_says_which_files_stay_and_what_removes_them(tmp_path, kind, 
     assert said.startswith("3 files, ")
     assert "stay" in said
     assert how in said
+    assert "old_files_until" not in json.loads(to_json(done)), "it is for people"
     copied = table.cluster(by=["x"], into=f"delta:{tmp_path / 'copy'}")
     assert "old files" not in dict(clustering_facts(copied)), "a copy replaces nothing"
 
