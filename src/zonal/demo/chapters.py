@@ -33,6 +33,8 @@ class Rewritten:
     clustering: Clustering
     again: bool
     """Whether the layout is the one that the table recorded before."""
+    version_word: str
+    """What the table's format calls a version."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,9 @@ class Audited:
 class Compacted:
     """A compaction by another tool, by the files' sizes alone."""
 
-    format: str
     deed: str
+    version_word: str
+    """What the table's format calls a version."""
     version: int | None
     files_before: int
     files_after: int

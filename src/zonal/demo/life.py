@@ -117,7 +117,7 @@ class _Life:
         else:
             done = rewrite(layout=AUTO, queries=scene.queries, target_file_size=self.size)
         self.table = self.table.newest()
-        self.on_chapter(Rewritten(done, again))
+        self.on_chapter(Rewritten(done, again, before.traits.version_word))
         if not again:
             self._compare(before, explained)
 
@@ -149,7 +149,8 @@ class _Life:
         seconds = time.monotonic() - began
         self.table = self.table.newest()
         after = self.table.snapshot()
-        self.on_chapter(Compacted(self.form, writer.deed, after.version, files, len(after.files), seconds))
+        word = after.traits.version_word
+        self.on_chapter(Compacted(writer.deed, word, after.version, files, len(after.files), seconds))
 
     def page(self, shown: Audit) -> str:
         """Write the page of an audit, with all audits and rewrites in the history."""

@@ -25,6 +25,8 @@ from zonal.workload.logs import Logs
 
 LOG, HISTORY, PAGE = "queries.sql", "history.db", "report.html"
 """Names of the files beside the tables."""
+OWN_FORMAT = "delta"
+"""The format of tables made of a user's own data."""
 
 OnChapter = Callable[[str, Chapter], None]
 """Called with a table's format and the chapter that ended."""
@@ -79,7 +81,7 @@ def history_url(folder: Path) -> str:
 def _check(request: DemoRequest) -> None:
     if request.data is not None and request.by is None:
         raise ZonalError("Say which columns of your data to cluster by, as in --by ts,payload_id.")
-    if request.data is not None and request.formats != ("delta",):
+    if request.data is not None and request.formats != (OWN_FORMAT,):
         raise ZonalError("Your own data becomes a Delta table: leave out --format.")
     into = request.into
     if into is not None and into.exists() and (not into.is_dir() or any(into.iterdir())):

@@ -13,7 +13,7 @@ from zonal.demo.query_log import NAME
 from zonal.demo.story import LOG, DemoRequest, history_url, tell
 from zonal.demo.telemetry import CONDITIONS
 from zonal.demo.text import print_chapter
-from zonal.demo.writers import CATALOG, IDENTIFIER, catalog_uri
+from zonal.demo.writers import WRITERS
 from zonal.report.terminal.text import print_line, print_whole
 from zonal.rewriting.in_place import Runner
 
@@ -49,13 +49,9 @@ def run(console: Console, request: DemoRequest, *, runner: Runner | None = None)
 
 
 def _commands(request: DemoRequest, into: Path, outcome: Outcome) -> Iterator[str]:
-    folder, arrived = into / outcome.format, _version(outcome.chapters)
-    if outcome.format == "delta":
-        now, then, rest = str(folder), f"delta:{folder}@{arrived}", ""
-    else:
-        now, then = f"iceberg:{IDENTIFIER}", f"iceberg:{IDENTIFIER}@{arrived}"
-        rest = f" --catalog {CATALOG} --storage-option " + shlex.quote(f"uri={catalog_uri(folder)}")
-    now, then = shlex.quote(now), shlex.quote(then)
+    address = WRITERS[outcome.format].address(into / outcome.format, _version(outcome.chapters))
+    now, then = shlex.quote(address.now), shlex.quote(address.then)
+    rest = "".join(f" {shlex.quote(word)}" for word in address.options)
     yield f"zonal show {now}{rest}"
     history = f" --database {shlex.quote(history_url(into))}{rest}"
     if request.by is None:

@@ -58,7 +58,7 @@ def lines_of(chapter: Chapter) -> Iterator[StyledLine]:
         case Advised():
             yield from _plain(_advised(chapter))
         case Rewritten():
-            yield from _plain(_clustered(chapter.clustering))
+            yield from _plain(_clustered(chapter.clustering, chapter.version_word))
         case Compared():
             yield from _plain(_compared(chapter))
         case Audited():
@@ -94,11 +94,11 @@ def _advised(chapter: Advised) -> Iterator[str]:
         yield f"predicted for others: {', '.join(predicted)}"
 
 
-def _clustered(done: Clustering) -> Iterator[str]:
+def _clustered(done: Clustering, version_word: str) -> Iterator[str]:
     if not done.added_files:
         yield f"nothing to do. {clipped(done.note, 600)}".rstrip()
         return
-    yield f"{clipped(layout_text(done.layout))}, in one commit: {_version(done.format, done.versions[-1])}"
+    yield f"{clipped(layout_text(done.layout))}, in one commit: {version_word} {done.versions[-1]}"
     removed, added = plural(done.removed_files, "file"), plural(done.added_files, "file")
     yield f"{removed} → {added} with all {done.rows:,} rows in {done.seconds:,.1f} s"
     if (predicted := done.predicted) is not None:
@@ -147,9 +147,5 @@ def _compacted(chapter: Compacted) -> Iterator[str]:
         yield f"{chapter.deed} and finds nothing to do."
         return
     made = f"{plural(chapter.files_before, 'file')} → {plural(chapter.files_after, 'file')}"
-    yield f"{chapter.deed}: {made} in {chapter.seconds:,.1f} s, {_version(chapter.format, chapter.version)}"
+    yield f"{chapter.deed}: {made} in {chapter.seconds:,.1f} s, {chapter.version_word} {chapter.version}"
     yield "No row is lost, but files were joined by their sizes, whatever values they hold."
-
-
-def _version(form: str, number: int | None) -> str:
-    return f"{'snapshot' if form == 'iceberg' else 'version'} {number}"

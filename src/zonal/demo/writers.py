@@ -44,6 +44,19 @@ class Writer:
     """Join files to about this many."""
     deed: str
     """What `compact` does, for people."""
+    address: Callable[[Path, int | None], "Address"]
+    """Says what the command line calls the table in a folder as it is now, and at a version."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """How a command names a table."""
+
+    now: str
+    then: str
+    """An older version."""
+    options: tuple[str, ...] = ()
+    """What every command needs besides."""
 
 
 def make_delta(table: pa.Table, files: int, folder: Path, report: Report) -> Rewritable:
@@ -107,12 +120,22 @@ def compact_iceberg(folder: Path, files: int) -> None:
             change.overwrite(rows)
 
 
+def _delta_address(folder: Path, version: int | None) -> Address:
+    return Address(str(folder), f"delta:{folder}@{version}")
+
+
+def _iceberg_address(folder: Path, version: int | None) -> Address:
+    options = ("--catalog", CATALOG, "--storage-option", f"uri={catalog_uri(folder)}")
+    return Address(f"iceberg:{IDENTIFIER}", f"iceberg:{IDENTIFIER}@{version}", options)
+
+
 WRITERS = {
-    "delta": Writer(make_delta, compact_delta, "delta-rs compacts the table (optimize.compact)"),
+    "delta": Writer(make_delta, compact_delta, "delta-rs compacts the table (optimize.compact)", _delta_address),
     "iceberg": Writer(
         make_iceberg,
         compact_iceberg,
         "PyIceberg, which has no compaction, reads the files by their sizes and overwrites the table with larger ones",
+        _iceberg_address,
     ),
 }
 
