@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from support import picture_values as made
 from zonal.picture.picture import MOST_AXES, MOST_BOXES, MOST_FILES, MOST_QUESTIONS, MOST_READS, picture_of, ranges_of
-from zonal.picture.ticks import LAST_PLACE, axis_kind, ticks_of, value_text
+from zonal.picture.ticks import LAST_PLACE, _value_texts, axis_kind, ticks_of
 from zonal.predicates.bound import All, Anything, Interval, Nulls, Ranges, Some
 from zonal.skipping.files import FileIndex
 from zonal.snapshot import UNKNOWN, Bounds
@@ -277,6 +277,10 @@ def test_ticks_are_round_and_on_the_axis(kind, low, high, first):
     assert 2 <= len(axis.ticks) <= 8
     places = [place for place, _ in axis.ticks]
     assert places == sorted(places)
+
+
+def value_text(value, kind):
+    return _value_texts([value], kind)[0]
 
 
 def test_values_are_written_in_their_own_way():

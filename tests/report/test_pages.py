@@ -306,11 +306,11 @@ def test_a_column_of_nulls_alone_is_not_the_best():
     assert verdicts == {
         "x": "a look-up of x reads 1 of 4 files",
         "n": "n holds nulls alone: a look-up of a value reads none of 4 files",
-        "y": "no file has bounds of y: every filter on it reads all 4 files",
+        "y": "no file has both bounds of y: a look-up reads all 4 files",
     }
     words = Read(health_page(found)).text
     assert "Best: a look-up of x reads 1 of 4 files." in words
-    assert "Worst: no file has bounds of y" in words
+    assert "Worst: no file has both bounds of y" in words
     only = health_of(some_nulls(), ["n"])
     assert "n holds nulls alone: a look-up of a value reads none of 4 files." in Read(health_page(only)).text
 
@@ -320,7 +320,7 @@ def test_one_file_is_singular():
     assert [column.verdict for column in found.columns] == [
         "a look-up of x reads 1 of 1 file",
         "n holds nulls alone: a look-up of a value reads none of 1 file",
-        "no file has bounds of y: every filter on it reads the only file",
+        "no file has both bounds of y: a look-up reads the only file",
     ]
 
 

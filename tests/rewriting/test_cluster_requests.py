@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 import zonal
 from support.cluster_tables import home, parts_of, telemetry
+from support.local_runner import run_here
 from zonal.cli import app
 from zonal.errors import TableError, ZonalError
 
@@ -185,3 +187,17 @@ def test_a_partition_of_nan_is_named_where_a_copy_cant_have_it(tmp_path):
     table = home("delta", tmp_path).make([rows], ["f"])
     with pytest.raises(TableError, match=r"partition column 'f' of .* is NaN, by which a copy can't be partitioned"):
         table.cluster(by="x", into=f"delta:{tmp_path / 'copy'}", runner=never)
+
+
+@pytest.mark.parametrize("into", ["parquet:{}/copy", "delta:{}/a/copy"])
+def test_a_copy_inside_of_its_source_is_refused(tmp_path, into):
+    """A folder's files are its rows: those of the copy would count twice."""
+    (tmp_path / "t").mkdir()
+    pq.write_table(pa.table({"x": [3, 1, 2]}), tmp_path / "t" / "a.parquet")
+    (tmp_path / "link").symlink_to(tmp_path / "t")
+    for source in ("t", "link"):
+        with pytest.raises(TableError, match=r"copy' is inside of .*Choose a place outside"):
+            zonal.cluster(str(tmp_path / source), by="x", into=into.format(tmp_path / "t"), runner=run_here)
+    assert [path.name for path in (tmp_path / "t").rglob("*")] == ["a.parquet"]
+    done = zonal.cluster(str(tmp_path / "t"), by="x", into=f"parquet:{tmp_path}/t2", runner=run_here)
+    assert done.rows == 3

@@ -1,5 +1,6 @@
 """`cluster --into`: copy a table into another layout and any format; the table itself stays as it is."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +14,7 @@ from zonal.plan.rewrite import Scan, Writing, Written
 from zonal.rewriting.in_place import CommitRequest, Done, Report, Runner, refuse_filters, settle, sweep, write_files
 from zonal.rewriting.proof import check_files
 from zonal.snapshot import Snapshot
+from zonal.storage import local_path
 from zonal.tables.protocol import Destination, Readable
 
 
@@ -45,10 +47,22 @@ def plan_copy(
     columns = destination.file_columns(snapshot.schema, kept)
     writing = destination.writing(snapshot.schema, kept, partitions, layout=layout, run=run, compression=compression)
     refuse_filters(writing)
+    _refuse_inside(snapshot, destination, writing)
     scan = table.scan(snapshot, files, columns=columns)
     if not kept:
         scan = replace(scan, sources=tuple(replace(source, partition=0) for source in scan.sources))
     return Copy(snapshot, scan, writing, layout)
+
+
+def _refuse_inside(snapshot: Snapshot, destination: Destination, writing: Writing) -> None:
+    """Raise an error for a copy inside of its source: a folder's files are its rows, and those of the copy would be."""
+    folders = [path and os.path.realpath(path) for path in map(local_path, (snapshot.location, writing.folder))]
+    outer, inner = (path or place for path, place in zip(folders, (snapshot.location, writing.folder), strict=True))
+    if f"{inner}/".startswith(f"{outer.rstrip('/')}/"):
+        raise TableError(
+            f"{quoted(destination.name, limit=300)} is inside of {quoted(snapshot.name, limit=300)}, whose files are "
+            "its rows. Choose a place outside of it."
+        )
 
 
 def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Report, *, verify: bool = False) -> Done:

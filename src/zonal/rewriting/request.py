@@ -179,7 +179,7 @@ def too_small(snapshot: Snapshot, paths: Sequence[str], layout: Layout) -> str:
     return (
         f"There is little to gain: {many} at most {size_text(int(sizes.max()))} and a file may have "
         f"{size_text(layout.target_file_bytes)}, so that it becomes one file, which a query reads or skips as a whole. "
-        "Choose a smaller --target-file-size, or partition the table by less."
+        f"Choose a smaller {option('target_file_size')}, or partition the table by less."
     )
 
 

@@ -39,11 +39,13 @@ class ColumnHealth:
         """Say in one sentence what a look-up of the column reads."""
         name, read = self.depth.column, self.depth.lookup_files
         of = f"of {self.files:,} {'file' if self.files == 1 else 'files'}"
+        if not self.files:
+            return f"there is no file to look for {name} in"
         if self.holds_nulls_alone:
             return f"{name} holds nulls alone: a look-up of a value reads none {of}"
         every = "the only file" if self.files == 1 else f"all {self.files:,} files"
         if not self.depth.files_with_bounds and not self.bucketed and round(read) == self.files:
-            return f"no file has bounds of {name}: every filter on it reads {every}"
+            return f"no file has both bounds of {name}: a look-up reads {every}"
         text = f"a look-up of {name} reads {max(1, round(read)):,} {of}"
         if self.bucketed:
             text += " by its buckets"
