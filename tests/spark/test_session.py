@@ -247,3 +247,42 @@ def test_progress_keeps_the_callers_job_group_and_fails_no_job(spark):
         assert max(stage.tasks for stage in reports) == 5
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
+class Forbidding:
+    """The configuration of a server that lets only some settings be changed, and read."""
+
+    def __init__(self, forbidden):
+        self.forbidden = forbidden
+        self.values = {"a": "1"}
+        self.conf = self
+
+    def check(self, name, kind):
+        from pyspark.errors import AnalysisException
+
+        if self.forbidden == (name, kind):
+            raise AnalysisException(f"[CONFIG_NOT_AVAILABLE] Configuration {name} is not available. SQLSTATE: 42K0I")
+
+    def isModifiable(self, name):  # noqa: N802
+        self.check(name, "ask")
+        return True
+
+    def get(self, name, default):
+        self.check(name, "get")
+        return self.values.get(name, default)
+
+    def set(self, name, value):
+        self.check(name, "set")
+        self.values[name] = value
+
+    def unset(self, name):
+        del self.values[name]
+
+
+@pytest.mark.parametrize("kind", ["ask", "get", "set"])
+def test_a_server_that_forbids_a_setting_is_used_without(kind):
+    pytest.importorskip("pyspark")
+    spark = Forbidding(("b", kind))
+    with settings(spark, {"a": "2", "b": "3", "c": "4"}):
+        assert spark.values == {"a": "2", "c": "4"}
+    assert spark.values == {"a": "1"}

@@ -1,0 +1,76 @@
+"""The Python of workers: what it lacks, whether it is this one, and functions that reach it."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from zonal.errors import ZonalError
+from zonal.spark import session
+from zonal.spark.failures import reason
+from zonal.spark.shipment import carried
+
+
+def test_a_worker_says_which_python_on_which_host_lacks_what():
+    from pyspark import cloudpickle
+
+    code = (
+        "import sys, pickle\n"
+        "class Bare:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('numpy', 'zonal'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Bare())\n"
+        f"sys.path.append({str(Path(cloudpickle.__file__).parent.parent.parent)!r})\n"
+        "pickle.loads(sys.stdin.buffer.read())"
+    )
+    from zonal.layouts.keys import key_words
+
+    for by_value, lacks in ((True, "numpy"), (False, "zonal")):
+        pickled = cloudpickle.dumps(carried(key_words, by_value=by_value))
+        told = subprocess.run([sys.executable, "-c", code], check=False, input=pickled, capture_output=True, timeout=60)
+        last = told.stderr.decode().splitlines()[-1]
+        assert last.startswith(
+            f"ImportError: the Python of a Spark worker, {sys.executable} on {os.uname().nodename}, "
+        )
+        assert f"has no {lacks}. Install numpy and pyarrow there, or set PYSPARK_PYTHON" in last
+        assert reason(Exception(told.stderr.decode())) == last.removeprefix("ImportError: ")
+
+
+def test_carried_functions_run_on_the_driver_too():
+    assert carried(sorted, by_value=False)([2, 1]) == [1, 2]
+    from pyspark import cloudpickle
+
+    assert pickle.loads(cloudpickle.dumps(carried(sorted)))([2, 1]) == [1, 2]  # noqa: S301
+
+
+def test_another_python_of_the_same_kind_is_not_this_one(tmp_path):
+    (tmp_path / "python").symlink_to(sys.executable)
+    assert session._is_this_python(sys.executable)
+    assert not session._is_this_python(str(tmp_path / "python")), "its packages are others"
+
+
+class Local:
+    """A classic session on this machine, with a Python of its own for its workers."""
+
+    def __init__(self, python, master="local[2]"):
+        self.pythonExec = python
+        self.master = master
+        self.conf = self.sparkContext = self
+
+    def get(self, *_):
+        return self.master
+
+
+def test_a_python_that_is_not_there_is_told_before_a_lazy_query_is_made():
+    with pytest.raises(
+        ZonalError, match=r"can't start Python as '/no/such/python': there is no such program\. Set PYSPA"
+    ):
+        session.check_worker_python(Local("/no/such/python"))
+    session.check_worker_python(Local(sys.executable))
+    session.check_worker_python(Local("/no/such/python", "yarn"))  # workers elsewhere may have it
+    assert session.is_on_this_machine(Local(sys.executable))
+    assert not session.is_on_this_machine(Local("/no/such/python"))
