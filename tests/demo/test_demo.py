@@ -455,3 +455,10 @@ def test_a_missing_java_is_said_before_anything_is_made(tmp_path):
     assert "Install OpenJDK 17 or 21" in told.stderr
     assert list(tmp_path.iterdir()) == []
     assert JavaError.__name__ not in told.stderr
+
+
+def test_a_library_that_is_not_there_is_named_before_anything_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr("zonal.demo.writers.find_spec", lambda _: None)
+    told = CliRunner().invoke(app, ["demo", "--format", "delta", "--into", str(tmp_path / "x")])
+    assert "writes a table with deltalake. Run: pip install 'zonal[demo]'" in str(told.exception)
+    assert not (tmp_path / "x").exists()

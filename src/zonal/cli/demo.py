@@ -41,14 +41,14 @@ def demo(
     """Tell the story of a table, measured: as it arrives, clustered, spoiled by another tool, caught, and repaired."""
     from zonal.demo.story import OWN_FORMAT, DemoRequest  # noqa: PLC0415
     from zonal.demo.terminal import run  # noqa: PLC0415 - `zonal --help` stays fast
-    from zonal.demo.writers import check_deltalake  # noqa: PLC0415
+    from zonal.demo.writers import WRITERS  # noqa: PLC0415
 
     check_report(report)
     columns = names_in(by)
     chosen = table_format or ("both" if data is None else OWN_FORMAT)
     formats = ("delta", "iceberg") if chosen == "both" else (chosen,)
-    if "delta" in formats:
-        check_deltalake()
+    for name in formats:
+        WRITERS[name].check()
     request = DemoRequest(rows, files, formats, data, None if columns is None else tuple(columns), into, report)
     try:
         run(Console(), request)

@@ -28,12 +28,6 @@ _MOST_COMMITS = 30
 _FILE_SIZE = "write.target-file-size-bytes"
 
 
-def check_deltalake() -> None:
-    """Refuse to write Delta tables where deltalake isn't installed."""
-    if find_spec("deltalake") is None:
-        raise ZonalError("The demonstration writes its Delta table with deltalake. Run: pip install 'zonal[demo]'")
-
-
 @dataclass(frozen=True)
 class Writer:
     """What the demonstration lets a format's usual library do."""
@@ -46,6 +40,13 @@ class Writer:
     """What `compact` does, for people."""
     address: Callable[[Path, int | None], "Address"]
     """Says what the command line calls the table in a folder as it is now, and at a version."""
+    library: str
+    """The package that it needs."""
+
+    def check(self) -> None:
+        """Refuse to begin where the library isn't installed."""
+        if find_spec(self.library) is None:
+            raise ZonalError(f"The demonstration writes a table with {self.library}. Run: pip install 'zonal[demo]'")
 
 
 @dataclass(frozen=True)
@@ -130,12 +131,15 @@ def _iceberg_address(folder: Path, version: int | None) -> Address:
 
 
 WRITERS = {
-    "delta": Writer(make_delta, compact_delta, "delta-rs compacts the table (optimize.compact)", _delta_address),
+    "delta": Writer(
+        make_delta, compact_delta, "delta-rs compacts the table (optimize.compact)", _delta_address, "deltalake"
+    ),
     "iceberg": Writer(
         make_iceberg,
         compact_iceberg,
         "PyIceberg, which has no compaction, reads the files by their sizes and overwrites the table with larger ones",
         _iceberg_address,
+        "pyiceberg",
     ),
 }
 

@@ -37,7 +37,7 @@ def tables_in(sql: str, *, dialect: str | None = None) -> tuple[str, ...]:
     """Return the names of the tables that a statement reads, each once; those of its WITH clauses aren't any.
 
     >>> tables_in("INSERT INTO x WITH d AS (SELECT * FROM db.events) SELECT * FROM d JOIN users USING (id)")
-    ('db.events', 'users')
+    ('users', 'db.events')
     """
     text = prepare_statement(sql, dialect, None, "UTC")
     tables = _tables_of(text, followed(text, lambda: parse_statement(text)))

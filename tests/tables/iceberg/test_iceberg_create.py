@@ -114,7 +114,8 @@ def test_types_that_iceberg_lacks_are_refused_by_column(catalog, tmp_path, kind,
 
 def test_the_catalog_at_home_is_made_where_none_is_configured(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("zonal.tables.iceberg.table._embedded", lambda _: True)
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    monkeypatch.delenv("PYICEBERG_CATALOG__DEFAULT__URI", raising=False)
     target = IcebergDestination("db.t")
     target.writing(numbers(1).schema, (), [{}], layout=LAYOUT, run="r")
     assert (tmp_path / ".zonal" / "catalog.db").exists()
