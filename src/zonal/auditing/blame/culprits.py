@@ -9,10 +9,11 @@ import numpy as np
 
 from zonal.auditing.audit import CommitAudit, Width
 from zonal.auditing.blame.authors import ZONAL
+from zonal.auditing.blame.widths import WIDER
 from zonal.values.arrays import Float64Array
 
-_MUCH, _WIDER, _MORE = 0.1, 2.0, 1.1
-"""A commit can be blamed from this share of the reads, factor of width in one column, and factor of reads in all."""
+_MUCH, _MORE = 0.1, 1.1
+"""A commit can be blamed from this share of the reads, and this factor of reads in all."""
 _MOST = 3
 
 Pair = tuple[Float64Array, Float64Array]
@@ -84,5 +85,5 @@ def harms(read: Float64Array, widths: Mapping[str, Pair], weights: Mapping[str, 
     now, before = ((weight * np.where(comparable, each, 0.0)).sum(axis=0) for each in (mine, others))
     more = np.divide(now, before, out=np.ones(len(read)), where=before > 0)
     widest = np.divide(mine, others, out=np.zeros(mine.shape), where=comparable).max(axis=0)
-    guilty = (read >= _MUCH) & (widest >= _WIDER) & (more >= _MORE)
+    guilty = (read >= _MUCH) & (widest >= WIDER) & (more >= _MORE)
     return np.where(guilty, read * np.log(np.maximum(more, 1.0)), 0.0)

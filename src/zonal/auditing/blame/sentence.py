@@ -6,13 +6,12 @@ from datetime import timezone
 
 from zonal.auditing.audit import Width
 from zonal.auditing.blame.authors import in_common, plain, writer_of
+from zonal.auditing.blame.widths import WIDER
 from zonal.auditing.origins import Origin
 from zonal.snapshot import Commit
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_COLUMNS = 3
-_CLEARLY = 2.0
-"""Factor from which files are called wider, and below whose inverse they are called narrower."""
 
 
 @dataclass(frozen=True)
@@ -139,11 +138,11 @@ _Changes = Sequence[tuple[str, float]]
 
 def _wider(changed: _Changes) -> list[str]:
     """Name the columns that became clearly wider, by most first."""
-    return [f"{plain(name, 60)} {times_text(times)}" for name, times in changed if times >= _CLEARLY]
+    return [f"{plain(name, 60)} {times_text(times)}" for name, times in changed if times >= WIDER]
 
 
 def _narrower(changed: _Changes) -> list[str]:
-    narrow = sorted((times, name) for name, times in changed if 0 < times <= 1 / _CLEARLY)
+    narrow = sorted((times, name) for name, times in changed if 0 < times <= 1 / WIDER)
     return [f"{plain(name, 60)} to 1/{times_text(1 / times).removesuffix(TIMES)}" for times, name in narrow]
 
 

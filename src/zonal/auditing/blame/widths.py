@@ -13,6 +13,8 @@ from zonal.skipping.line import line_of
 from zonal.snapshot import Bounds, Files, LazyBounds, Snapshot
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
 
+WIDER = 2.0
+"""Factor from which files are called wider, and below whose inverse they are called narrower."""
 _SPOT = 0.01
 """Share of the range within which four fifths of the bounds must lie for the rest to be outliers."""
 _FEWEST = 10
