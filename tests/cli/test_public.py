@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -108,3 +109,17 @@ def test_functions_have_one_first_line_in_their_own_module():
         function = getattr(zonal, name)
         assert getattr(import_module(function.__module__), name) is function
         assert inspect.getdoc(function).splitlines()[0].endswith(".")
+
+
+def test_what_is_no_table_is_refused_by_every_verb():
+    for given in (3, None, b"events"):
+        for verb in (zonal.show, zonal.explain, zonal.advise, zonal.audit, zonal.cluster, zonal.prune):
+            named = {zonal.show: {}, zonal.cluster: {"by": "x"}}.get(verb, {"queries": ["q.sql"]})
+            named = {"where": "x = 1"} if verb in (zonal.explain, zonal.prune) else named
+            with pytest.raises(zonal.ZonalError, match="is no table: give its path or name"):
+                verb(given, **named)
+
+
+def test_a_single_column_may_be_a_text(tmp_path):
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    assert [each.depth.column for each in zonal.show(str(tmp_path), columns="id").columns] == ["id"]

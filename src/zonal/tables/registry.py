@@ -78,6 +78,8 @@ def table_of(
     if isinstance(table, PathLike):
         table = str(fspath(table))
     if not isinstance(table, str):
+        if not callable(getattr(table, "snapshot", None)):
+            raise TableError(f"{quoted(repr(table))} is no table: give its path or name, or what `open_table` returns.")
         return table
     return open_table(table, catalog=catalog, storage_options=storage_options, catalog_options=catalog_options)
 

@@ -85,7 +85,7 @@ class TableHealth(Shown):
 def show(
     table: Table | str,
     *,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     picture: bool | None = None,
     progress: Progress | None = None,
 ) -> TableHealth:
@@ -93,7 +93,7 @@ def show(
 
     Arguments:
         table: a path or a name, as for `open_table`, or an open table.
-        columns: the ones to measure; by default, those of the recorded layout, then others with bounds, a dozen in all.
+        columns: one, or several; by default, those of the recorded layout, then others with bounds, a dozen in all.
         picture: draw the files over these columns, for a page or a notebook; by default, of tables with up to 500
             files.
         progress: hears how many footers of how many are read.
@@ -105,6 +105,7 @@ def show(
     """
     source = table_of(table)
     snapshot = read_snapshot(source, progress)
+    columns = [columns] if isinstance(columns, str) else columns
     return health_of(snapshot, columns, picture=is_wanted(picture, snapshot))
 
 
