@@ -104,8 +104,8 @@ def _clustered(done: Clustering, version_word: str) -> Iterator[str]:
     if (predicted := done.predicted) is not None:
         shares = predicted.share_before, predicted.share_predicted, predicted.share_after
         before, expected, after = map(share_text, shares)
-        held_out = plural(predicted.queries, "query", "queries")
-        yield f"{held_out} kept out of the choice: {before} of the bytes before, {expected} predicted, {after} real"
+        queries = plural(predicted.queries, "query", "queries")
+        yield f"{queries} of the log: {before} of the bytes before, {expected} predicted, {after} real"
 
 
 def _compared(chapter: Compared) -> Iterator[str]:
