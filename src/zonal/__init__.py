@@ -8,6 +8,10 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 
 if TYPE_CHECKING:
+    from zonal.display import Display
+    from zonal.rewriting.budget import Budget
+    from zonal.rewriting.new_files import NewFiles
+    from zonal.spark.place import Spark
     from zonal.tables.registry import open_table
     from zonal.verbs.advise import advise
     from zonal.verbs.audit import audit, audit_versions
@@ -21,10 +25,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Budget",
     "Clustered",
+    "Display",
     "Layout",
     "Logs",
+    "NewFiles",
     "Ranks",
+    "Spark",
     "ZonalAdvice",
     "ZonalError",
     "ZonalNotice",
@@ -43,6 +51,10 @@ __all__ = [
 ]
 
 _LATER = {
+    "Budget": "zonal.rewriting.budget",
+    "Display": "zonal.display",
+    "NewFiles": "zonal.rewriting.new_files",
+    "Spark": "zonal.spark.place",
     "Logs": "zonal.workload.logs",
     "advise": "zonal.verbs.advise",
     "audit": "zonal.verbs.audit",

@@ -1,6 +1,20 @@
-"""How results show themselves in a notebook."""
+"""What results show of themselves, and how in a notebook."""
 
+from dataclasses import dataclass
 from importlib import import_module
+
+
+@dataclass(frozen=True)
+class Display:
+    """What a result shows.
+
+    Arguments:
+        picture: draw the files, for a page or a notebook; by default, of tables with up to 500 files.
+        hide_literals: show no values that queries compare with.
+    """
+
+    picture: bool | None = None
+    hide_literals: bool = False
 
 
 class Shown:

@@ -65,7 +65,8 @@ def quoted(name: str, *, limit: int = 80) -> str:
     return repr(_clipped(name, limit))
 
 
-_FLAGS: ContextVar[bool] = ContextVar("_FLAGS", default=False)
+_FLAGS: ContextVar[bool | None] = ContextVar("_FLAGS", default=None)
+"""Whether messages name flags; None: parameters of Python."""
 _OTHER_FLAGS = {
     "half_life_days": "--half-life",
     "names": "--name",
@@ -77,9 +78,22 @@ _OTHER_FLAGS = {
 """Parameters whose flag isn't their own name; `tests/test_flags.py` holds all of them against the commands."""
 
 
+_VALUES = {
+    "commit_every": "budget=Budget",
+    "compression": "files=NewFiles",
+    "conf": "spark=Spark",
+    "keep_properties": "files=NewFiles",
+    "master": "spark=Spark",
+    "max_bytes": "budget=Budget",
+    "remote": "spark=Spark",
+    "verify": "files=NewFiles",
+}
+"""Options that are fields of a value in Python: the parameter, and the value's class."""
+
+
 @contextmanager
 def naming_flags(flags: bool = True) -> Iterator[None]:
-    """Let messages name options by their flags, as the command line has them, or by their names in Python."""
+    """Let messages name options by their flags, as the command line has them, or by their keys in a file."""
     before = _FLAGS.set(flags)
     try:
         yield
@@ -90,14 +104,19 @@ def naming_flags(flags: bool = True) -> Iterator[None]:
 def option(name: str, value: object = None) -> str:
     """Name an option as its reader gives it, with a value or without: by a parameter, or by a flag.
 
-    >>> option("max_bytes"), option("sample", 0), option("by", ["ts", "id"])
-    ('max_bytes', 'sample=0', "by=['ts', 'id']")
+    >>> option("where"), option("sample", 0), option("by", ["ts", "id"])
+    ('where', 'sample=0', "by=['ts', 'id']")
+    >>> option("max_bytes"), option("max_bytes", -1)
+    ('budget=Budget(max_bytes=…)', 'budget=Budget(max_bytes=-1)')
     >>> with naming_flags():
     ...     option("read_as"), option("sample", 0), option("by", ["ts", "id"]), option("layout", "zorder(ts, id)")
     ('--as', '--sample 0', '--by ts,id', "--layout 'zorder(ts, id)'")
     """
     if not _FLAGS.get():
-        return name if value is None else f"{name}={quoted(value) if isinstance(value, str) else value}"
+        given = "" if value is None else f"={quoted(value) if isinstance(value, str) else value}"
+        if _FLAGS.get() is False or name not in _VALUES:
+            return f"{name}{given}"
+        return f"{_VALUES[name]}({name}{given or '=…'})"
     flag = _OTHER_FLAGS.get(name, f"--{name.replace('_', '-')}")
     if value is None:
         return flag

@@ -43,11 +43,11 @@ def test_a_history_that_cant_be_written_costs_neither_the_audit_nor_the_rewrite(
     database = f"sqlite:///{tmp_path / 'history.db'}"
     found = asked_of(life, database=database)
     assert "This audit isn't in the history. The disk is full." in found.notes
-    done = zonal.cluster(life.name, by=["x"], runner=run_here, database=database, **life.options)
+    done = zonal.cluster(life.name, by=["x"], spark=run_here, database=database, **life.options)
     assert done.versions
     assert done.note == "The run isn't in the history. The disk is full."
     with pytest.raises(HistoryError):
-        zonal.cluster(life.name, by=["t"], runner=run_here, database="nosuch://x", **life.options)
+        zonal.cluster(life.name, by=["t"], spark=run_here, database="nosuch://x", **life.options)
     with pytest.raises(ZonalError, match="database='False' is no history"):
         zonal.audit("delta:/no/such/table", queries=["no such log"], database=False)
     assert zonal.open_table(life.name).snapshot().version == done.versions[-1], "refused before any work"
@@ -73,8 +73,8 @@ def test_runs_are_remembered_with_what_was_predicted(tmp_path):
         life.name,
         layout="tree",
         queries=logs,
-        target_file_size=4_000,
-        runner=run_here,
+        files=zonal.NewFiles(target_file_size=4_000),
+        spark=run_here,
         database=database,
         **life.options,
     )
@@ -88,7 +88,7 @@ def test_runs_are_remembered_with_what_was_predicted(tmp_path):
     )
     assert (run.predicted_files, run.predicted_bytes) == (done.predicted_files, done.predicted_bytes)
     assert run.predicted_files > 1
-    again = zonal.cluster(life.name, runner=run_here, database=database, **life.options)
+    again = zonal.cluster(life.name, spark=run_here, database=database, **life.options)
     assert not again.versions, "there is nothing to do"
     with History.open(database) as history:
         assert len(history.runs(done.location)) == 1, "and nothing to remember"

@@ -61,8 +61,8 @@ def test_a_hidden_trees_cuts_are_in_no_output_and_no_history(tmp_path, monkeypat
     life.until("written")
     database = f"sqlite:///{tmp_path / 'h.db'}"
     done = zonal.cluster(
-        life.name, layout="tree", queries=[life.log], target_file_size=4_000, runner=run_here, database=database,
-        **life.options,
+        life.name, layout="tree", queries=[life.log], files=zonal.NewFiles(target_file_size=4_000),
+        spark=run_here, database=database, **life.options,
     )  # fmt: skip
     assert "cuts=" in done.layout
     life.home.append(late_part())

@@ -87,7 +87,7 @@ def refusal(*line):
         ),
         (
             ["cluster", "--by", "id", "--into", "delta:c", "--full", "--max-bytes", "1MB"],
-            lambda t: zonal.cluster(t, by="id", into="delta:c", full=True, max_bytes="1MB"),
+            lambda t: zonal.cluster(t, by="id", into="delta:c", full=True, budget=zonal.Budget(max_bytes="1MB")),
             "{into} copies the whole table at once: leave out {full}, {max_bytes}.",
         ),
         (
@@ -112,7 +112,8 @@ def test_an_error_names_parameters_in_python_and_flags_on_the_command_line(table
     flags = {"where": "--where", "sql": "--sql", "queries": "--queries", "by": "--by id,x", "into": "--into",
              "full": "--full", "max_bytes": "--max-bytes", "sample": "--sample 0", "since": "--since",
              "read_as": "--as"}  # fmt: skip
-    names = {**{name: name for name in flags}, "by": "by=['id', 'x']", "sample": "sample=0"}
+    names = {**{name: name for name in flags}, "by": "by=['id', 'x']", "sample": "sample=0",
+             "max_bytes": "budget=Budget(max_bytes=…)"}  # fmt: skip
     command, *rest = (part.format(table) for part in line)
     assert told.format(**flags) in refusal(command, table, *rest)
     with pytest.raises(ZonalError) as raised:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from support.cluster_options import grouped
 from support.local_runner import run_here
 from zonal.rewriting.outcome import Clustering
 from zonal.verbs.cluster import cluster
@@ -13,7 +14,7 @@ FILE_BYTES = 8_000
 
 def clustered(table, **options) -> Clustering:
     """Cluster a table without another Spark: this process's session is the engines'."""
-    return cluster(table, **{"runner": run_here, "target_file_size": FILE_BYTES, **options})
+    return cluster(table, **grouped(**{"spark": run_here, "target_file_size": FILE_BYTES, **options}))
 
 
 def meanwhile(action: Callable[[], object]) -> Callable:

@@ -14,6 +14,7 @@ from interop.clustering import clustered, meanwhile, rows_of, scan_metrics
 from zonal.errors import TableError
 from zonal.layouts.layout import Layout
 from zonal.rewriting import in_place as rewriting
+from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.outcome import Clustering
 from zonal.verbs.cluster import cluster
 
@@ -373,7 +374,7 @@ def test_delta_spark_goes_on_writing(spark, sql, make):
     table = f"delta.`{path}`"
     ids = {number for number in range(400) if number % 10 != 3}
     before = rows_of(spark, f"SELECT {TRACKED} FROM {table}")
-    result = cluster(path, by=("id", "ts"), target_file_size=8000, spark=spark)
+    result = cluster(path, by=("id", "ts"), files=NewFiles(target_file_size=8000), spark=spark)
     assert result.added_files > 1, "this one ran on Spark"
     assert rows_of(spark, f"SELECT {TRACKED} FROM {table}") == before
 
@@ -431,7 +432,7 @@ def test_what_others_write_meanwhile_is_kept(spark, make, name, vectors):
     )
     table = f"delta.`{path}`"
     runner = meanwhile(lambda: spark.sql(MEANWHILE[name].replace("{t}", table)))
-    result = clustered(path, by=("id", "ts"), runner=runner)
+    result = clustered(path, by=("id", "ts"), spark=runner)
     theirs = rows_of(spark, f"SELECT * FROM {table} VERSION AS OF 2")
     assert rows_of(spark, f"SELECT * FROM {table}") == theirs, "the rows are those of the other writer's version"
     assert min(result.versions) > 2, "both commits are there, theirs first"

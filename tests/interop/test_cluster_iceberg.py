@@ -398,7 +398,7 @@ def test_rows_that_equality_deletes_removed_stay_away(spark, sql, make, opened, 
     before = rows_of(spark, f"SELECT {case.shown} FROM {table}")
     assert before.total() == 298, "0, 3 and 6 were deleted, 7 is in another partition, 0 came back; 4 was deleted"
     runner = meanwhile(lambda: delete_equal(spark, table, tmp_path, column("id", 1, [9]), "k=k0"))
-    result = clustered(opened(name), by=("id",), runner=runner)
+    result = clustered(opened(name), by=("id",), spark=runner)
     gone = 1
     assert result.rows == 298
     after = rows_of(spark, f"SELECT {case.shown} FROM {table}")
@@ -504,7 +504,7 @@ def test_the_engine_goes_on_writing(spark, sql, make, opened, version):
     table = make(name, case)
     ids = {number for number in range(400) if number % 10 != 3}
     before = rows_of(spark, f"SELECT {case.shown} FROM {table}")
-    options = {"spark": spark, "runner": None} if version == 3 else {}  # this one runs on Spark
+    options = {"spark": spark} if version == 3 else {}  # this one runs on Spark
     result = clustered(opened(name), by=("id", "ts"), **options)
     assert rows_of(spark, f"SELECT {case.shown} FROM {table}") == before
     ours = result.versions[0]
@@ -553,7 +553,7 @@ def test_orphans_are_found_and_live_files_are_not(spark, sql, make, opened, monk
     with monkeypatch.context() as patch:
         patch.setattr(rewriting, "sweep", lambda *_: None)  # a process that is killed doesn't clean up
         with pytest.raises(KeyboardInterrupt):
-            clustered(opened("orphans"), full=True, runner=meanwhile(interrupted))
+            clustered(opened("orphans"), full=True, spark=meanwhile(interrupted))
     left = {str(path) for path in set(location.rglob("*")) - known if path.is_file()}
     assert len(left) > 1
     for path in location.rglob("*"):
@@ -610,7 +610,7 @@ def test_what_others_write_meanwhile_is_kept(spark, sql, make, opened, name, ver
     case = Case(version, clause="PARTITIONED BY (b)", then=(f"{insert(0, 200, 1)} ORDER BY b", insert(200, 250, 1)))
     table = make(f"meanwhile_{name}_v{version}", case)
     runner = meanwhile(lambda: spark.sql(MEANWHILE[name].replace("{t}", table)))
-    result = clustered(opened(f"meanwhile_{name}_v{version}"), by=("id", "ts"), runner=runner)
+    result = clustered(opened(f"meanwhile_{name}_v{version}"), by=("id", "ts"), spark=runner)
     parent = parent_of(sql, table, result.versions[0])
     shown = case.shown.replace("*", NAMES)  # a snapshot of before has no new column
     theirs = rows_of(spark, f"SELECT {shown} FROM {table} VERSION AS OF {parent}")

@@ -26,7 +26,7 @@ def test_spark_and_duckdb_find_the_same_rows(spark, arrived, layout, tmp_path):
         str(arrived),
         by=["ts", "payload_id"],
         layout=layout,
-        target_file_size="100KB",
+        files=zonal.NewFiles(target_file_size="100KB"),
         into=f"parquet:{tmp_path / layout}",
         spark=spark,
     )

@@ -64,7 +64,7 @@ class Learned:
         if layout not in self._read:
             copy = self.folder / f"copy-{len(self._read)}"
             shutil.copytree(self.folder / "arrived", copy)
-            done = cluster(f"delta:{copy}", layout=layout, runner=run_here)
+            done = cluster(f"delta:{copy}", layout=layout, spark=run_here)
             assert (done.rows, done.removed_files) == (self.rows, len(self.snapshot.files))
             assert 0.6 * FILES < done.added_files < 1.5 * FILES
             self._read[layout] = current(read_snapshot(open_table(f"delta:{copy}")), self.bounds, self.weights).mean

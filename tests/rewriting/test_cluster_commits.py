@@ -13,7 +13,7 @@ from zonal.cli import app
 from zonal.errors import RanksError
 from zonal.layouts.ranks import ColumnRanks, Ranks
 from zonal.report.terminal.progress import rewrite_bar
-from zonal.verbs.cluster import Step
+from zonal.values.progress import Step
 
 ROWS, PARTS = 60_000, 24
 

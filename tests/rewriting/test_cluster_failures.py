@@ -304,6 +304,7 @@ from pathlib import Path
 import zonal.plan.placement as placing
 import zonal.spark.job as job
 from support.cluster_tables import Delta, parts_of, telemetry
+from zonal import NewFiles, Spark
 from zonal.verbs.cluster import cluster
 
 placing.LEAST_TASK_BYTES = 1  # several tasks, though the table is small
@@ -340,7 +341,7 @@ def rewritten(fault, name, session):
     table = Delta(where).make(parts_of(BEFORE, 3), ["p"])
     setattr(job, name, faulty(name, fault, where))
     try:
-        done = cluster(table.name, by=["x", "y"], target_file_size=4000, spark=session)
+        done = cluster(table.name, by=["x", "y"], files=NewFiles(target_file_size=4000), spark=session)
     finally:
         setattr(job, name, real[name])
     marker = where / f"{fault}-{name}"
@@ -379,6 +380,7 @@ from support.cluster_tables import Delta, telemetry, parts_of
 from pyspark.errors import AnalysisException
 from pyspark.sql.connect.conf import RuntimeConf
 from zonal.spark.session import spark_session
+from zonal import NewFiles, Spark
 from zonal.verbs.cluster import cluster
 from zonal.verbs.read import read
 from zonal.workload.query import Workload
@@ -388,7 +390,7 @@ table = Delta(sys.argv[2]).make(parts_of(telemetry(600), 3), ["p"])
 queries = Workload.of([f"x BETWEEN {n} AND {n + 50}" for n in range(0, 900, 60)] + ["s = 'device-0007'"])
 with spark_session(remote="local[2]") as spark:
     RuntimeConf.set = forbidden
-    done = cluster(table.name, layout="tree", queries=queries, target_file_size=4000)
+    done = cluster(table.name, layout="tree", queries=queries, files=NewFiles(target_file_size=4000))
     print(done.rows, done.added_files - done.predicted_files, read(spark, table.name).count())
     print(read(spark, table.name, where="x = -1").count())
 assert done.layout.startswith("tree("), done.layout
@@ -400,6 +402,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 import zonal.spark.job as job
 from support.cluster_tables import Delta
+from zonal import NewFiles, Spark
 from zonal.verbs.cluster import cluster
 driver, real = os.getpid(), job.write_step
 def write_step(*given):
@@ -413,7 +416,7 @@ def write_step(*given):
             yield batch
     return run
 job.write_step = write_step
-cluster(Delta(sys.argv[2]).name, by=["x", "y"], target_file_size=4000, master="local[2,4]")
+cluster(Delta(sys.argv[2]).name, by=["x", "y"], files=NewFiles(target_file_size=4000), spark=Spark(master="local[2,4]"))
 """
 
 

@@ -33,7 +33,7 @@ from zonal.errors import ColumnError, LayoutError, TableError, ZonalError
         ({}, LayoutError, "records no layout: say which columns"),
         ({"by": "x", "target_file_size": "big"}, ZonalError, "'big' is not a size"),
         ({"by": "x", "target_file_size": 0}, ZonalError, "target_file_size=0 is not a positive number"),
-        ({"by": "x", "max_bytes": -1}, ZonalError, "max_bytes=-1 is not a positive number"),
+        ({"by": "x", "max_bytes": -1}, ZonalError, "budget=Budget(max_bytes=-1) is not a positive number"),
         ({"by": "x", "commit_every": "0MB"}, ZonalError, "'0MB' is not a whole number of bytes"),
         ({"by": "x", "where": "nothing = 1"}, ZonalError, "'nothing'"),
         ({"by": "x", "where": "x ="}, ZonalError, ""),
@@ -85,13 +85,13 @@ def test_plain_parquet_and_old_versions_are_not_rewritten_in_place(tmp_path):
         plain.cluster(by="x", runner=never)
     delta = Delta(tmp_path, "delta").make(parts_of(before, 2))
     with pytest.raises(TableError, match=r"Version 0 of .* never changes"):
-        cluster(f"{delta.name}@0", by="x", runner=never)
+        cluster(f"{delta.name}@0", by="x", spark=never)
     iceberg = Iceberg(tmp_path).make(parts_of(before, 2))
     with pytest.raises(TableError, match="a tag or a snapshot, which never change"):
-        cluster(f"{iceberg.name}@{iceberg.version()}", by="x", runner=never, **iceberg.options)
+        cluster(f"{iceberg.name}@{iceberg.version()}", by="x", spark=never, **iceberg.options)
     assert_same_rows(delta.rows(), before)
     copy = Delta(tmp_path, "copy")
-    cluster(f"{delta.name}@0", by="x", into=copy.name, runner=Meanwhile())
+    cluster(f"{delta.name}@0", by="x", into=copy.name, spark=Meanwhile())
     assert_same_rows(copy.rows(), before.slice(0, 20))
 
 

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import zonal
+from support.cluster_options import grouped
 from support.cluster_tables import home, parts_of, telemetry
 from support.local_runner import run_here
 from zonal.cli import app
@@ -60,7 +61,9 @@ def test_arguments_of_wrong_types_are_refused_by_name_before_any_work(tmp_path, 
         ({"master": 5}, "master='5' is not a text."),
         ({"conf": {"a": 5}}, "is not a mapping of texts to texts."),
         ({"progress": 5}, "progress='5' is not a function."),
-        ({"runner": 5}, "runner='5' is not a function."),
+        ({"spark": 5}, "spark='5' is not a Spark session, a Spark(…), or a function."),
+        ({"files": "64MB"}, "files=\"'64MB'\" is not a NewFiles(…)."),
+        ({"budget": 5}, "budget='5' is not a Budget(…)."),
         ({"verify": 1}, "verify='1' is not True or False."),
         ({"database": False}, "database='False' is no history"),
     ],
@@ -69,7 +72,7 @@ def test_arguments_of_a_run_of_wrong_types_are_refused_by_name_before_any_work(t
     table = home("delta", tmp_path).make([telemetry(100)])
     before = table.listing()
     with pytest.raises(ZonalError) as raised:
-        zonal.cluster(table.name, by="x", **({"runner": never} | given))
+        zonal.cluster(table.name, by="x", **grouped(**({"spark": never} | given)))
     assert message in str(raised.value)
     assert table.listing() == before
 
@@ -197,7 +200,7 @@ def test_a_copy_inside_of_its_source_is_refused(tmp_path, into):
     (tmp_path / "link").symlink_to(tmp_path / "t")
     for source in ("t", "link"):
         with pytest.raises(TableError, match=r"copy' is inside of .*Choose a place outside"):
-            zonal.cluster(str(tmp_path / source), by="x", into=into.format(tmp_path / "t"), runner=run_here)
+            zonal.cluster(str(tmp_path / source), by="x", into=into.format(tmp_path / "t"), spark=run_here)
     assert [path.name for path in (tmp_path / "t").rglob("*")] == ["a.parquet"]
-    done = zonal.cluster(str(tmp_path / "t"), by="x", into=f"parquet:{tmp_path}/t2", runner=run_here)
+    done = zonal.cluster(str(tmp_path / "t"), by="x", into=f"parquet:{tmp_path}/t2", spark=run_here)
     assert done.rows == 3

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from support.cluster_tables import Delta, Home, Iceberg, telemetry
 from support.local_runner import run_here
+from zonal.rewriting.new_files import NewFiles
 from zonal.verbs.cluster import cluster
 
 COLUMNS = ("id", "x", "y", "s", "p")
@@ -96,7 +97,7 @@ class Ledger:
 
     def recluster(self) -> None:
         by = self.known(self.rng.choice([["x", "y"], ["y"]]))
-        cluster(self.table.name, by=by, target_file_size=4000, runner=run_here, **self.table.options)
+        cluster(self.table.name, by=by, files=NewFiles(target_file_size=4000), spark=run_here, **self.table.options)
 
     def squat(self) -> None:
         """Make another table where the copy shall be."""

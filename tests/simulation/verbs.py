@@ -7,6 +7,7 @@ from typing import Any
 
 from simulation.events import World
 from simulation.ledgers import Ledger, is_there
+from support.cluster_options import grouped
 from support.cluster_tables import Delta, Iceberg, Parquet
 from support.local_runner import run_here
 from zonal.errors import CommitUnknownError, ZonalError
@@ -57,7 +58,7 @@ def _clustering(rng: Random, _: Ledger) -> Asked:
 
 
 def _cluster(ledger: Ledger, asked: Asked, runner: Runner) -> Any:
-    return cluster(ledger.table.name, runner=runner, **ledger.table.options, **asked)
+    return cluster(ledger.table.name, spark=runner, **ledger.table.options, **grouped(**asked))
 
 
 def _again(ledger: Ledger, world: World, asked: Asked, _: BaseException | None) -> Iterator[str]:  # noqa: ARG001
@@ -87,7 +88,7 @@ def _copying(rng: Random, ledger: Ledger) -> Asked:
 
 
 def _copy(ledger: Ledger, asked: Asked, runner: Runner) -> Any:
-    return cluster(ledger.table.name, runner=runner, **asked)
+    return cluster(ledger.table.name, spark=runner, **grouped(**asked))
 
 
 def _whole(ledger: Ledger, world: World, asked: Asked, error: BaseException | None) -> Iterator[str]:

@@ -9,7 +9,7 @@ from zonal.report.terminal.progress import rewrite_bar
 from zonal.spark import jvm
 from zonal.spark.grants import Idle, asked, lacking
 from zonal.spark.progress import watch
-from zonal.verbs.cluster import Step, _silent
+from zonal.values.progress import Step, only_notices
 
 
 def test_waiting_is_told_after_half_a_minute_and_ever_more_seldom():
@@ -92,7 +92,7 @@ def test_notices_reach_people_with_and_without_a_terminal(capsys):
     assert "\x1b" not in told
     assert "reading" not in told
     with pytest.warns(ZonalNotice, match="it waits"):
-        _silent(Step("waiting for Spark", notice="it waits"))
+        only_notices(Step("waiting for Spark", notice="it waits"))
 
 
 def test_a_start_that_takes_long_says_what_its_log_says(monkeypatch, tmp_path):

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 
+from support.cluster_options import grouped
 from support.iceberg_rewriting import Writer
 from support.iceberg_tables import properties_in
 from support.local_runner import run_here
-from zonal.rewriting.dry_run import plan_clustering
 from zonal.verbs.cluster import cluster
 
 IN_PLACE = ["delta", "iceberg v1", "iceberg v2", "iceberg v3"]
@@ -98,10 +98,10 @@ class Home:
         return {}
 
     def cluster(self, runner=run_here, **asked):
-        return cluster(self.name, runner=runner, **self.options, **asked)
+        return cluster(self.name, spark=runner, **self.options, **grouped(**asked))
 
     def plan(self, **asked):
-        return plan_clustering(self.name, **self.options, **asked)
+        return cluster(self.name, dry_run=True, **self.options, **grouped(**asked))
 
     def listing(self):
         """Every file below the table's folder with its time of change."""

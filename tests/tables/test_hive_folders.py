@@ -158,19 +158,25 @@ def test_a_parquet_copy_keeps_odd_values(tmp_path):
 @pytest.mark.parametrize("name", ["it's", "a%b", "p:q", "a?b", "a#b", "[x]", "a*b", "a^b", 'a"b', "a b", "x.y", "ü"])
 def test_polars_reads_partition_columns_of_odd_names(name, tmp_path):
     write_deltalake(tmp_path / "t", pa.table({"x": [1, 2, 3], name: ["a", "b", "a"]}), partition_by=[name])
-    zonal.cluster(tmp_path / "t", by=["x"], runner=run_here)
+    zonal.cluster(tmp_path / "t", by=["x"], spark=run_here)
     assert pl.scan_delta(str(tmp_path / "t")).filter(pl.col(name) == "a").collect().height == 2
 
 
 def test_a_partition_column_that_makes_hidden_folders_is_refused_for_parquet(tmp_path):
     write_deltalake(tmp_path / "t", pa.table({"x": [1, 2, 3], ".p": ["a", "b", "a"]}), partition_by=[".p"])
     with pytest.raises(TableError, match=r"partition column '\.p' makes folders whose names begin with a dot"):
-        zonal.cluster(tmp_path / "t", by=["x"], runner=run_here, into=f"parquet:{tmp_path / 'copy'}")
+        zonal.cluster(tmp_path / "t", by=["x"], spark=run_here, into=f"parquet:{tmp_path / 'copy'}")
     assert not (tmp_path / "copy").exists()
 
 
 def test_columns_of_nothing_but_nulls_are_copied(tmp_path):
     rows = pa.table({"x": [3, 1, 2], "n": pa.nulls(3), "s": pa.array([{"n": None}] * 3, pa.struct({"n": pa.null()}))})
     pq.write_table(rows, tmp_path / "t.parquet")
-    zonal.cluster(tmp_path / "t.parquet", by=["x"], runner=run_here, into=f"parquet:{tmp_path / 'copy'}", verify=True)
+    zonal.cluster(
+        tmp_path / "t.parquet",
+        by=["x"],
+        spark=run_here,
+        into=f"parquet:{tmp_path / 'copy'}",
+        files=zonal.NewFiles(verify=True),
+    )
     assert pq.read_table(tmp_path / "copy").column("n").null_count == 3

@@ -287,7 +287,7 @@ def test_folders_of_other_formats_are_not_taken_for_plain_parquet(case, tmp_path
     with pytest.raises(TableError, match=message):
         open_table(str(tmp_path / asked)).snapshot()
     with pytest.raises(TableError, match=message):
-        zonal.cluster(str(tmp_path / asked), by="id", into=f"delta:{tmp_path}/copy", runner=pytest.fail)
+        zonal.cluster(str(tmp_path / asked), by="id", into=f"delta:{tmp_path}/copy", spark=pytest.fail)
     assert not (tmp_path / "copy").exists()
     assert len(open_table(f"parquet:{tmp_path / 't/day=2'}").snapshot().files) == 1, "asked for as it is"
 

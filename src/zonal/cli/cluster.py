@@ -1,6 +1,6 @@
 """The command `zonal cluster`: its options, and where its result goes."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -31,6 +31,7 @@ from zonal.cli.options import (
     views_in,
     write_report,
 )
+from zonal.display import Display
 from zonal.errors import ZonalError
 from zonal.report.terminal.progress import rewrite_bar
 
@@ -114,6 +115,10 @@ def cluster(
     """Rewrite a table on Spark so that queries skip most of its files, and commit the new files atomically."""
     from zonal.report.machine.json_form import to_json, without_cuts  # noqa: PLC0415
     from zonal.report.terminal.cluster import committed_text, print_clustering, print_plan  # noqa: PLC0415
+    from zonal.rewriting.budget import Budget  # noqa: PLC0415
+    from zonal.rewriting.new_files import NewFiles  # noqa: PLC0415
+    from zonal.spark.place import Spark  # noqa: PLC0415
+    from zonal.verbs.cluster import Options  # noqa: PLC0415
     from zonal.verbs.cluster import cluster as rewrite  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
 
@@ -122,26 +127,25 @@ def cluster(
         if is_given(context, each):
             raise ZonalError(f"--{each.replace('_', '-')} tells how to read --queries: give a log, or leave it out.")
     logs = Logs(queries, name or (), dialect, timezone, views_in(view), half_life, cap) if queries else None
-    options: dict[str, Any] = {
-        "by": names_in(by), "layout": layout, "target_file_size": target_file_size, "where": where, "full": full,
-        "max_bytes": max_bytes, "commit_every": commit_every, "queries": logs, "catalog": catalog,
-        "keep_properties": keep_properties, "compression": compression,
-        "storage_options": pairs("--storage-option", storage_option),
+    options: Options = {
+        "by": names_in(by), "layout": layout, "queries": logs, "where": where, "full": full, "into": into,
+        "files": NewFiles(target_file_size, compression, keep_properties, verify),
+        "budget": Budget(max_bytes, commit_every),
+        "spark": Spark(master, remote, pairs("--conf", conf)),
+        "display": Display(report is not None, hide_literals),
+        "catalog": catalog, "storage_options": pairs("--storage-option", storage_option),
     }  # fmt: skip
     if dry_run:
         if report is not None:
             raise ZonalError("--report draws the files that a rewrite made: leave it out, or --dry-run.")
-        plan = rewrite(table, **options, into=into, dry_run=True)
+        plan = rewrite(table, **options, dry_run=True)
         typer.echo(
             to_json(without_cuts(plan) if hide_literals else plan)
         ) if output is OutputFormat.json else print_plan(Console(), plan)
         return
     with history(database, none=no_database) as kept, rewrite_bar() as progress:
-        done = rewrite(
-            table, **options, into=into, master=master, remote=remote, conf=pairs("--conf", conf),
-            picture=report is not None, hide_literals=hide_literals, verify=verify, database=kept,
-            progress=progress,
-        )  # fmt: skip
+        options.update({"database": kept, "progress": progress})
+        done = rewrite(table, **options)
     with done_already(committed_text(done)):
         with printing():
             typer.echo(

@@ -17,10 +17,12 @@ from zonal.demo.writers import WRITERS
 from zonal.history.store import History
 from zonal.rewriting.in_place import Runner
 from zonal.rewriting.learned import AUTO
+from zonal.rewriting.new_files import NewFiles
 from zonal.snapshot import Snapshot
+from zonal.values.progress import Step
 from zonal.verbs.advise import advise
 from zonal.verbs.audit import audit
-from zonal.verbs.cluster import Step, cluster
+from zonal.verbs.cluster import cluster
 from zonal.verbs.explain import Explanation, explain
 from zonal.verbs.show import health_of
 from zonal.workload.logs import Logs
@@ -109,13 +111,13 @@ class _Life:
         def step(step: Step) -> None:
             self.report(step.name, step.done, step.total)
 
-        rewrite = partial(cluster, self.table, database=scene.database, runner=scene.runner, progress=step)
+        rewrite = partial(cluster, self.table, database=scene.database, spark=scene.runner, progress=step)
         if again:
             done = rewrite()
         elif scene.by is not None:
-            done = rewrite(by=scene.by, target_file_size=self.size)
+            done = rewrite(by=scene.by, files=NewFiles(target_file_size=self.size))
         else:
-            done = rewrite(layout=AUTO, queries=scene.queries, target_file_size=self.size)
+            done = rewrite(layout=AUTO, queries=scene.queries, files=NewFiles(target_file_size=self.size))
         self.table = self.table.newest()
         self.on_chapter(Rewritten(done, again, before.traits.version_word))
         if not again:

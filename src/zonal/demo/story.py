@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from zonal.errors import ZonalError, quoted
 from zonal.layouts.ranks import bind
 from zonal.rewriting.in_place import Runner
 from zonal.rewriting.on_spark import spark_runner
+from zonal.spark.place import Spark
 from zonal.workload.logs import Logs
 
 LOG, HISTORY, PAGE = "queries.sql", "history.db", "report.html"
@@ -57,7 +58,7 @@ def tell(request: DemoRequest, on_chapter: OnChapter, report: Report, *, runner:
     _check(request)
     own = _own(request, report)
     report("starting Spark")
-    running = nullcontext(runner) if runner is not None else spark_runner(None, "local[*]", None, None)
+    running = spark_runner(runner or Spark(master="local[*]"))
     with _folder(request.into) as folder, running as run_steps:
         report("making telemetry")
         rows = telemetry(request.rows) if own is None else own

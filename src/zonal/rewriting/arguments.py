@@ -3,8 +3,12 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 
+from zonal.display import Display
 from zonal.errors import ZonalError, quoted
 from zonal.layouts.layout import Layout
+from zonal.rewriting.budget import Budget
+from zonal.rewriting.new_files import NewFiles
+from zonal.spark.place import Spark
 from zonal.workload.logs import Logs
 from zonal.workload.query import Workload
 
@@ -31,6 +35,10 @@ def _are_queries(value: object) -> bool:
     return isinstance(value, Sequence) and all(isinstance(each, (str, os.PathLike)) for each in value)
 
 
+def _is_place(value: object) -> bool:
+    return isinstance(value, Spark) or callable(value) or hasattr(value, "conf")  # pyspark may not be there
+
+
 _TEXT = _is_text, "a text"
 _SIZE = _is_size, "a number of bytes, or a text such as '64MB'"
 _SWITCH = (lambda value: isinstance(value, bool)), "True or False"
@@ -45,7 +53,11 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "picture": ((lambda value: isinstance(value, bool)), "True, False or None"),
     "storage_options": _SETTINGS, "conf": _SETTINGS,
     "queries": (_are_queries, "a workload, logs, or paths of logs"),
-    "runner": _FUNCTION, "progress": _FUNCTION,
+    "files": ((lambda value: isinstance(value, NewFiles)), "a NewFiles(…)"),
+    "budget": ((lambda value: isinstance(value, Budget)), "a Budget(…)"),
+    "display": ((lambda value: isinstance(value, Display)), "a Display(…)"),
+    "spark": (_is_place, "a Spark session, a Spark(…), or a function"),
+    "progress": _FUNCTION,
 }  # fmt: skip
 """What each argument must be, where it isn't None."""
 
@@ -57,3 +69,5 @@ def check_arguments(given: Mapping[str, object]) -> None:
             fits, what = _KINDS[name]
             if not fits(value):
                 raise ZonalError(f"{name}={quoted(repr(value))} is not {what}.")
+        if isinstance(value, NewFiles | Budget | Display | Spark):
+            check_arguments(vars(value))

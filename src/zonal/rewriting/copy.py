@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,11 +12,14 @@ import pyarrow as pa
 from zonal.errors import TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Scan, Writing, Written
+from zonal.rewriting.commits import sized, told
 from zonal.rewriting.in_place import CommitRequest, Done, Report, Runner, refuse_filters, settle, sweep, write_files
 from zonal.rewriting.proof import check_files
+from zonal.rewriting.request import Request, refuse_columns, refuse_unwritable
 from zonal.snapshot import Snapshot
 from zonal.storage import local_path
-from zonal.tables.protocol import Destination, Readable
+from zonal.tables.protocol import Destination, Readable, Table, is_readable
+from zonal.values.progress import Progress, Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +30,28 @@ class Copy:
     scan: Scan
     writing: Writing
     layout: Layout
+
+
+def copy_table(
+    source: Table,
+    snapshot: Snapshot,
+    destination: Destination,
+    request: Request,
+    run: str,
+    running: AbstractContextManager[Runner],
+    report: Progress,
+) -> tuple[Layout, Done]:
+    """Copy a table as requested; return the copy's layout, and what was committed."""
+    if not is_readable(source):
+        raise TableError(f"{quoted(source.name, limit=300)} can't be read by workers.")
+    layout = request.chosen(snapshot)
+    refuse_columns(snapshot.schema, layout)
+    copy = plan_copy(source, snapshot, destination, layout, run, request.files.codec)
+    refuse_unwritable(copy.writing, run)
+    report(Step("starting Spark"))
+    steps = told(report, sized(snapshot, np.arange(len(snapshot.files))))
+    with running as runner:
+        return layout, run_copy(copy, destination, runner, steps, verify=request.files.verify)
 
 
 def plan_copy(

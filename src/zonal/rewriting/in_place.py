@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -18,6 +18,7 @@ from zonal.layouts.ranks import Ranks
 from zonal.plan.choice import still_there
 from zonal.plan.placement import Placement, Sizes
 from zonal.plan.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Written
+from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.proof import check_files, check_rows
 from zonal.snapshot import Snapshot
 from zonal.storage.causes import STORAGE_ERRORS
@@ -73,12 +74,8 @@ class Rewriter:
     """The files of a snapshot that may be rewritten at all; an error where the layout doesn't fit it any more."""
     tell: Callable[[Done], None]
     """Hears of every commit as soon as it is done: what is committed stays, whatever fails later."""
-    keep_properties: bool = False
-    """Whether the table's properties stay as they are, also where readers then don't use the keys' statistics."""
-    compression: str | None = None
-    """The codec of new files, where it isn't the table's own."""
-    verify: bool = False
-    """Whether to compare the written rows with those that were read, and not only their number."""
+    files: NewFiles = field(default_factory=NewFiles)
+    """How new files are written."""
     ranks: Ranks | None = None
     """The commit's ranks in a run of several commits; None: fit them to its own sample."""
 
@@ -119,15 +116,22 @@ class Rewriter:
     def _attempt(self, snapshot: Snapshot, files: Int64Array, name: str) -> set[str]:
         """Rewrite the files once and commit what can be; return the labels of partitions that were not."""
         table = self.table.newest()
-        writing = table.writing(snapshot, layout=self.layout, run=name, compression=self.compression)
+        writing = table.writing(snapshot, layout=self.layout, run=name, compression=self.files.codec)
         request = CommitRequest()
         try:
             scan = table.scan(snapshot, files)
             written, expected = write_files(
-                snapshot, scan, writing, self.layout, self.runner, self.report, verify=self.verify, ranks=self.ranks
+                snapshot,
+                scan,
+                writing,
+                self.layout,
+                self.runner,
+                self.report,
+                verify=self.files.verify,
+                ranks=self.ranks,
             )
             self.report("committing")
-            properties = () if self.keep_properties else writing.properties
+            properties = () if self.files.keep_properties else writing.properties
             rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name, properties)
             request = CommitRequest(partial(table.refers_to, rewrite))
             done, kept, lost = _commit(table, rewrite, writing, request)

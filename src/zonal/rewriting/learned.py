@@ -1,7 +1,6 @@
 """Learn a layout for `cluster` from queries, or predict what they read under a given one."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zonal.advising.conclusion import conclude
 from zonal.advising.ground import Ground
@@ -10,18 +9,16 @@ from zonal.advising.queries import BoundQueries
 from zonal.errors import LayoutError, TableError, option, quoted
 from zonal.layouts.layout import TREE, Layout
 from zonal.layouts.ranks import bind
-from zonal.rewriting.request import chosen_layout
+from zonal.rewriting.request import Request
 from zonal.snapshot import Snapshot
 from zonal.study.advice_request import AdviceRequest, Progress, request_of
 from zonal.tables.protocol import Table
 from zonal.trials.today import standing
-from zonal.workload.logs import Logs, PathLike
+from zonal.workload.logs import Logs, Queries
 from zonal.workload.query import Workload
 
 AUTO = "auto"
 LEARNED = (AUTO, TREE)
-
-Queries = Workload | Logs | Sequence[PathLike]
 
 
 @dataclass(frozen=True)
@@ -55,19 +52,9 @@ class Learned:
         return Predicted(len(self.asked), self.before, self.predicted, share)
 
 
-def learned_for(
-    source: Table,
-    snapshot: Snapshot,
-    by: str | Sequence[str] | None,
-    layout: str | Layout | None,
-    file_bytes: int | None,
-    queries: Queries | None,
-    progress: Progress,
-) -> Learned | None:
-    """Learn a layout where `layout` says so, else predict what queries read under the given one; None without queries.
-
-    `by` and `layout` are the arguments of `cluster`.
-    """
+def learned_for(source: Table, snapshot: Snapshot, request: Request, progress: Progress) -> Learned | None:
+    """Learn a layout where the request says so, else predict what queries read under its own; None without queries."""
+    by, layout, queries = request.by, request.layout, request.queries
     if layout in LEARNED:
         if queries is None:
             raise LayoutError(
@@ -76,7 +63,9 @@ def learned_for(
         if by is not None:
             subject = f"{option('layout', layout)} finds its columns in the queries"
             raise LayoutError(f"{subject}: leave out {option('by', by)}.")
-        return learn(str(layout), source, snapshot, queries, target_file_bytes=file_bytes, progress=progress)
+        return learn(
+            str(layout), source, snapshot, queries, target_file_bytes=request.files.target_bytes, progress=progress
+        )
     if queries is None:
         return None
     if by is None and layout is None and snapshot.layout is None:
@@ -85,7 +74,12 @@ def learned_for(
             f"{option('layout', TREE)} to learn one from the queries, or which columns, as in "
             f"{option('by', ['ts', 'payload_id'])}."
         )
-    return foretell(chosen_layout(snapshot, by, layout, file_bytes), source, snapshot, queries, progress=progress)
+    return foretell(request.chosen(snapshot), source, snapshot, queries, progress=progress)
+
+
+def settled(request: Request, learned: Learned | None) -> Request:
+    """Return a request with the learned layout, where one was learned."""
+    return request if learned is None else replace(request, by=None, layout=learned.layout)
 
 
 def learn(

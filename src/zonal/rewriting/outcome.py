@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from datetime import timezone as zones
 
-from zonal.display import Shown
+from zonal.display import Display, Shown
 from zonal.errors import ZonalError
 from zonal.history.opened import Database, opened
 from zonal.history.records import HistoryError, RunRecord
@@ -75,11 +75,10 @@ class Clustering(Shown):
 
 @dataclass(frozen=True)
 class RunAccount:
-    """When a run began, and how its result is reported: picture, hidden literals and history."""
+    """When a run began, and how its result is reported: what it shows, and the history."""
 
     began: float
-    picture: bool | None
-    hide: bool
+    display: Display
     database: Database
 
     @property
@@ -112,11 +111,11 @@ class RunAccount:
         self, done: Clustering, before: Snapshot, after: Snapshot, columns: Sequence[str], learned: Learned | None
     ) -> Clustering:
         """Add the picture, where one is wanted; a failure to draw becomes a note, for the commits stand."""
-        if not is_wanted(self.picture, before, after):
+        if not is_wanted(self.display.picture, before, after):
             return done
         asked = None if learned is None else learned.asked
         try:
-            return replace(done, picture=compared(before, after, columns, asked, hide=self.hide))
+            return replace(done, picture=compared(before, after, columns, asked, hide=self.display.hide_literals))
         except Exception as error:
             return replace(done, note=_noted(done, f"It can't be drawn: {error!r}. Please report this."))
 

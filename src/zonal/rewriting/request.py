@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,16 +17,49 @@ from zonal.plan.rewrite import Writing
 from zonal.plan.run import new_run
 from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
+from zonal.rewriting.budget import Budget
 from zonal.rewriting.in_place import refuse_filters
+from zonal.rewriting.new_files import NewFiles
 from zonal.snapshot import Snapshot
 from zonal.sql.where import parse_where
 from zonal.tables.protocol import Rewritable, Table, is_rewritable
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import leaf_type
-from zonal.values.sizes import parse_size, size_text
+from zonal.values.sizes import size_text
+from zonal.workload.logs import Queries
 
 DEFAULT_KIND = "zorder"
 _EXAMPLE = ["ts", "payload_id"]
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What `cluster` is asked for, as its arguments have it."""
+
+    by: str | Sequence[str] | None = None
+    layout: str | Layout | None = None
+    queries: Queries | None = None
+    where: str | None = None
+    full: bool = False
+    into: str | None = None
+    files: NewFiles = field(default_factory=NewFiles)
+    budget: Budget = field(default_factory=Budget)
+
+    def chosen(self, snapshot: Snapshot) -> Layout:
+        """Return the requested layout, else the one that the table records."""
+        return chosen_layout(snapshot, self.by, self.layout, self.files.target_bytes)
+
+    def check(self) -> None:
+        """Raise an error for sizes and codecs that mean nothing, and for options that don't go together."""
+        _ = self.files.target_bytes, self.files.codec, self.budget.most_bytes, self.budget.commit_bytes
+        if self.into is None:
+            return
+        given = {"where": self.where, "full": self.full or None, **vars(self.budget)}
+        if parts := [option(name) for name, value in given.items() if value is not None]:
+            raise ZonalError(f"{option('into')} copies the whole table at once: leave out {', '.join(parts)}.")
+        if self.files.keep_properties:
+            what = option("keep_properties")
+            raise ZonalError(f"{what} is for a rewrite in place: a new table has no properties to keep.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,29 +71,23 @@ class Job:
     layout: Layout
     where: "Bound | None"
     full: bool
-    most_bytes: int | None
+    files: NewFiles
+    budget: Budget
 
     @classmethod
-    def of(
-        cls,
-        source: Table,
-        snapshot: Snapshot,
-        by: str | Sequence[str] | None,
-        layout: str | Layout | None,
-        file_bytes: int | None,
-        *,
-        where: str | None,
-        full: bool,
-        max_bytes: int | str | None,
-        compression: str | None = None,
-    ) -> "Job":
+    def of(cls, source: Table, snapshot: Snapshot, request: Request) -> "Job":
         """Check a request, and refuse what can't be done or wouldn't help."""
-        chosen = chosen_layout(snapshot, by, layout, file_bytes)
+        chosen = request.chosen(snapshot)
         refuse(snapshot, chosen)
+        bound = None if request.where is None else bind_predicate(parse_where(request.where), snapshot.schema)
         table = rewritable(source, snapshot)
-        refuse_filters(table.writing(snapshot, layout=chosen, run=new_run(), compression=compression))
-        bound = None if where is None else bind_predicate(parse_where(where), snapshot.schema)
-        return cls(table, snapshot, chosen, bound, full, size_of(max_bytes, "max_bytes"))
+        job = cls(table, snapshot, chosen, bound, request.full, request.files, request.budget)
+        refuse_filters(job.writing(new_run()))
+        return job
+
+    def writing(self, run: str) -> Writing:
+        """Return how a run with this name writes its files."""
+        return self.table.writing(self.snapshot, layout=self.layout, run=run, compression=self.files.codec)
 
     def check(self, snapshot: Snapshot) -> None:
         """Raise an error where the layout doesn't fit a newer snapshot; columns are identified by field id."""
@@ -81,15 +108,19 @@ class Job:
         self.check(snapshot)
         return choose(snapshot, self.layout, where=self.where, full=self.full)
 
-    def divided_by(self, every: int | None) -> str | None:
-        """Return the key column whose ranges become the commits, if there is one."""
-        files = choose(self.snapshot, self.layout, where=self.where, full=self.full, most_bytes=self.most_bytes)
-        return None if every is None else dividing_column(self.snapshot, files, self.layout, every)
+    def affordable(self) -> Int64Array:
+        """Return the files that this run rewrites: those that are to be, as far as the budget goes."""
+        most = self.budget.most_bytes
+        return choose(self.snapshot, self.layout, where=self.where, full=self.full, most_bytes=most)
 
-    def groups(self, every: int | None) -> list[list[str]]:
+    def divided_by(self) -> str | None:
+        """Return the key column whose ranges become the commits, if there is one."""
+        every = self.budget.commit_bytes
+        return None if every is None else dividing_column(self.snapshot, self.affordable(), self.layout, every)
+
+    def groups(self) -> list[list[str]]:
         """Return the paths of the files of each commit."""
-        files = choose(self.snapshot, self.layout, where=self.where, full=self.full, most_bytes=self.most_bytes)
-        commits = in_commits(self.snapshot, files, self.layout, every)
+        commits = in_commits(self.snapshot, self.affordable(), self.layout, self.budget.commit_bytes)
         return [self.snapshot.files.paths.take(commit).to_pylist() for commit in commits]
 
 
@@ -153,15 +184,6 @@ def refuse(snapshot: Snapshot, layout: Layout) -> None:
             f"{quoted(constant[0])} partitions {quoted(snapshot.name, limit=200)}: it has one value in each partition, "
             "and rows stay in theirs. Leave it out."
         )
-
-
-def size_of(value: int | str | None, name: str) -> int | None:
-    """Read a number of bytes, or a text such as `64MB`."""
-    if value is None or isinstance(value, str):
-        return None if value is None else parse_size(value)
-    if value < 1:
-        raise ZonalError(f"{option(name, value)} is not a positive number of bytes.")
-    return value
 
 
 SMALL = 0.5

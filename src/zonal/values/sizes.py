@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from zonal.errors import ZonalError, quoted
+from zonal.errors import ZonalError, option, quoted
 
 _UNITS = {"B": 1} | {
     f"{prefix}{suffix}": base**power
@@ -28,6 +28,15 @@ def parse_size(text: str) -> int:
     if size < 1 or size.denominator != 1:
         raise ZonalError(f"{quoted(text)} is not a whole number of bytes. Write a larger size, or plain bytes with B.")
     return int(size)
+
+
+def size_of(value: int | str | None, name: str) -> int | None:
+    """Read a number of bytes, or a text such as `64MB`, of the option with this name; None stays None."""
+    if value is None or isinstance(value, str):
+        return None if value is None else parse_size(value)
+    if value < 1:
+        raise ZonalError(f"{option(name, value)} is not a positive number of bytes.")
+    return value
 
 
 def format_size(size: int) -> str:

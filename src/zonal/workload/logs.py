@@ -66,3 +66,7 @@ class Logs:
             since=self.since,
             progress=progress,
         )
+
+
+Queries = Workload | Logs | Sequence[PathLike] | PathLike
+"""Queries as the verbs take them: paths of logs, logs and how to read them, or a workload."""

@@ -10,7 +10,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from support.iceberg_rewriting import opened
 from support.iceberg_tables import Handmade, catalog_in
 from support.local_runner import run_here
-from zonal.rewriting.dry_run import plan_clustering
+from zonal.rewriting.new_files import NewFiles
 from zonal.tables.iceberg.manifests import read_contents
 from zonal.tables.iceberg.table import IcebergTable
 from zonal.verbs.advise import advise
@@ -65,9 +65,9 @@ VERBS = {
     "advise": lambda table, log: advise(table, queries=log),
     "audit": lambda table, log: audit(table, queries=log),
     "audit --history": lambda table, log: audit_versions(table, queries=Logs(Logs.of(log).paths), versions=3),
-    "cluster --dry-run": lambda table, _: plan_clustering(table, by=["id", "k"], layout="hilbert"),
-    "cluster --dry-run --queries": lambda table, log: plan_clustering(
-        table, layout="tree", queries=log, target_file_size="20KB"
+    "cluster --dry-run": lambda table, _: cluster(table, by=["id", "k"], layout="hilbert", dry_run=True),
+    "cluster --dry-run --queries": lambda table, log: cluster(
+        table, layout="tree", queries=log, files=NewFiles(target_file_size="20KB"), dry_run=True
     ),
 }
 
@@ -92,7 +92,7 @@ def test_a_commit_reads_the_newest_manifests_itself(catalog, fetched):
     head = table.table.current_snapshot()
     manifests = [manifest.manifest_path for manifest in head.manifests(table.table.io)]
     fetched.clear()
-    cluster(table, by=["id"], layout="linear", runner=run_here)
+    cluster(table, by=["id"], layout="linear", spark=run_here)
     assert opened(catalog).table.current_snapshot().snapshot_id != head.snapshot_id
     assert [fetched[path] for path in (head.manifest_list, *manifests)] == [2] * (1 + APPENDS), "for each of the steps"
 

@@ -18,7 +18,7 @@ from rich.progress import (
 from zonal.report.terminal.text import printable
 
 if TYPE_CHECKING:
-    from zonal.verbs.cluster import Step
+    from zonal.values.progress import Step
 
 
 @contextmanager
