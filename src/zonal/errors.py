@@ -113,7 +113,7 @@ def option(name: str, value: object = None) -> str:
     ('--as', '--sample 0', '--by ts,id', "--layout 'zorder(ts, id)'")
     """
     if not _FLAGS.get():
-        given = "" if value is None else f"={quoted(value) if isinstance(value, str) else value}"
+        given = "" if value is None else f"={quoted(value) if isinstance(value, str) else in_line(value)}"
         if _FLAGS.get() is False or name not in _VALUES:
             return f"{name}{given}"
         return f"{_VALUES[name]}({name}{given or '=…'})"
@@ -127,6 +127,11 @@ def option(name: str, value: object = None) -> str:
 def in_python(text: str) -> str:
     """Return what makes sense in Python alone, such as that an option may be None; nothing on the command line."""
     return "" if _FLAGS.get() else text
+
+
+def in_line(value: object) -> str:
+    """Return a value of any class in one line of at most 80 characters."""
+    return _clipped(" ".join(repr(value).split()), 80)
 
 
 def _clipped(text: str, limit: int) -> str:

@@ -6,8 +6,11 @@ import signal
 import subprocess
 import sys
 import threading
+from pickle import UnpicklingError
+from socketserver import BaseRequestHandler
 
 import pytest
+from pyspark.accumulators import AccumulatorTCPServer
 
 from zonal.spark import jvm
 
@@ -37,6 +40,20 @@ def test_calls_that_broke_are_not_logged_by_py4j_and_others_are(caplog):
         logging.getLogger().handle(record)
         logging.getLogger().error("mine")
     assert [found.getMessage() for found in caplog.records] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("error", "printed"), [(EOFError, False), (ConnectionResetError, False), (UnpicklingError, True)]
+)
+def test_accumulators_print_a_traceback_unless_the_jvm_that_sends_them_ended(capfd, error, printed):
+    server = AccumulatorTCPServer(("127.0.0.1", 0), BaseRequestHandler, "token")
+    jvm.quiet_accumulators(server)
+    with server:
+        try:
+            raise error
+        except error:
+            server.handle_error(None, ("127.0.0.1", 5))
+    assert (error.__name__ in capfd.readouterr().err) == printed
 
 
 def test_the_handler_of_ctrl_c_is_kept_where_pyspark_replaces_it():

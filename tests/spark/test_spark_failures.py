@@ -191,7 +191,7 @@ def test_failures_on_spark_are_told_in_words_and_leave_nothing(tmp_path):
     assert lines["lacks"].startswith(f"Spark couldn't finish the rewrite: {lacks}")
     assert lines["lacks"].endswith("Nothing was committed.")
     assert lines["clustered"].startswith(f"Spark couldn't sample the keys: {lacks}")
-    assert lines["read"].startswith(f"the workers can't start Python as '{bare}'")
+    assert lines["read"].startswith(f"The workers can't start Python as '{bare}'")
     assert lines["killed"].startswith(
         "Spark couldn't finish the rewrite: the JVM of Spark's driver ended: signal SIGKILL"
     )

@@ -74,3 +74,9 @@ def test_a_python_that_is_not_there_is_told_before_a_lazy_query_is_made():
     session.check_worker_python(Local("/no/such/python", "yarn"))  # workers elsewhere may have it
     assert session.is_on_this_machine(Local(sys.executable))
     assert not session.is_on_this_machine(Local("/no/such/python"))
+
+
+@pytest.mark.parametrize("spark", [None, 5, "local[2]"])
+def test_what_is_no_session_is_refused_by_name(spark):
+    with pytest.raises(ZonalError, match=r"^spark.* is not a Spark session\.$"):
+        session.check_worker_python(spark)

@@ -6,10 +6,12 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from socketserver import BaseServer
 from threading import Event, Thread, current_thread, main_thread
 from typing import Any
 
@@ -108,6 +110,17 @@ def quiet_calls() -> Iterator[None]:
         yield
     finally:
         root.removeFilter(is_anothers)
+
+
+def quiet_accumulators(server: BaseServer) -> None:
+    """Keep the server of a session's accumulators from printing a traceback where the JVM, its only client, ends."""
+    told = server.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver has them
+        if not isinstance(sys.exc_info()[1], EOFError | ConnectionError):
+            told(request, client_address)
+
+    server.handle_error = handle_error  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -11,10 +11,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zonal.errors import ZonalError, ZonalNotice, option
+from zonal.errors import ZonalError, ZonalNotice, in_line, option
 from zonal.spark.address import check_master, check_server, public, shown
 from zonal.spark.failures import is_broken_call, missing_python, reason, start_refusal
-from zonal.spark.jvm import jvm_ended, log_tail, log_text, own_interrupt, quiet_calls, start_jvm, telling_slowness
+from zonal.spark.jvm import (
+    jvm_ended,
+    log_tail,
+    log_text,
+    own_interrupt,
+    quiet_accumulators,
+    quiet_calls,
+    start_jvm,
+    telling_slowness,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,10 +139,13 @@ def worker_python(spark: "SparkSession") -> str:
 
 def check_worker_python(spark: "SparkSession") -> None:
     """Raise an error where workers on this machine have no Python, before a lazy query fails in the caller's code."""
+    if not hasattr(spark, "conf"):  # pyspark has classes of classic and of Connect sessions
+        raise ZonalError(f"spark={in_line(spark)} is not a Spark session.")
     if is_connect(spark) or not is_local_master(str(spark.conf.get("spark.master", ""))):
         return
     if shutil.which(python := worker_python(spark)) is None:
-        raise ZonalError(f"{missing_python(python, 'there is no such program')}.")
+        problem = missing_python(python, "there is no such program")
+        raise ZonalError(f"{problem[0].upper()}{problem[1:]}.")
 
 
 def _is_this_python(path: str) -> bool:
@@ -224,6 +236,8 @@ def _start(master: str | None, remote: str | None, conf: Mapping[str, str], tell
             if starts_jvm:
                 start_jvm({"spark.master": str(here), **options})
             session = builder.getOrCreate()
+            if not is_connect(session):
+                quiet_accumulators(session.sparkContext._accumulatorServer)
             _check_version(session.version, "The Spark server")  # the first call that a Connect server must answer
             return session
         except ZonalError:
