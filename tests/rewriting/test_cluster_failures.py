@@ -140,6 +140,16 @@ def test_results_in_which_rows_are_lost_or_doubled_are_never_committed(wrong, ta
     as_before(table, version)
 
 
+def test_the_last_lines_of_a_log_stay_by_themselves(tmp_path):
+    table = Delta(tmp_path).make(parts_of(BEFORE, 3))
+
+    def runner(*_):
+        raise ZonalError("Spark did not start.\nThe last lines of its log:\n  WARN it is late")
+
+    with pytest.raises(ZonalError, match=r"its log:\n  WARN it is late\nNothing was committed\.$"):
+        table.cluster(by=["x", "y"], runner=runner)
+
+
 def test_a_damaged_file_ends_the_run_before_anything_is_written(tmp_path):
     table = Delta(tmp_path).make(parts_of(BEFORE, 3))
     damaged = table.files()[1].path

@@ -90,8 +90,9 @@ def _tell_commits(error: ZonalError | KeyboardInterrupt, commits: Sequence[Done]
     else:
         outcome = "Nothing was committed."
     message = str(error)
-    stop = "" if not message or message.endswith((".", "?", "!")) else "."
-    error.args = (f"{message}{stop} {outcome}".lstrip(), *error.args[1:])
+    ends = not message or message.endswith((".", "?", "!"))
+    joint = "\n" if "\n" in message else " " if ends else ". "  # the last lines of a log stay by themselves
+    error.args = (f"{message}{joint}{outcome}".lstrip(), *error.args[1:])
 
 
 def sized(snapshot: Snapshot, files: Int64Array, commit: int = 1, commits: int = 1) -> Step:
