@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from zonal.arguments import check_arguments
 from zonal.errors import LayoutError, ZonalAdvice, ZonalError
 from zonal.layouts.cuts import LARGEST, cuts_within, key_cuts
 from zonal.layouts.keys import exact_words, key_words, tie_columns, tie_word
@@ -83,6 +84,7 @@ def cluster_batch(
         >>> zonal.cluster_batch(rows, by=["x", "y"]).to_pydict()
         {'x': [1, 0, 3, 2], 'y': [0, 1, 0, 1]}
     """
+    check_arguments(cluster_batch, locals())
     if not isinstance(data, pa.RecordBatch | pa.Table):
         raise ZonalError(f"cluster_batch takes a pyarrow RecordBatch or Table, not {type(data).__name__}.")
     chosen = _layout(by, layout)

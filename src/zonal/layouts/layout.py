@@ -52,6 +52,8 @@ class Layout:
     def __post_init__(self) -> None:
         for name in ("columns", "bloom_columns"):
             value = getattr(self, name)
+            if not isinstance(value, Iterable):
+                raise LayoutError(f"{option(name, value)} is not a sequence of column names.")
             object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
         if problems := list(self._problems()):
             raise LayoutError(" ".join(problems))

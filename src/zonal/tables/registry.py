@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
 
+from zonal.arguments import check_arguments
 from zonal.errors import TableError, quoted
 from zonal.snapshot import Snapshot
 from zonal.storage.location import is_uri, refuse_other_names, shown
@@ -44,6 +45,7 @@ def open_table(
         >>> len(table.snapshot().files), table.snapshot().format
         (4, 'parquet')
     """
+    check_arguments(open_table, locals())
     try:
         name.encode()
     except UnicodeEncodeError:

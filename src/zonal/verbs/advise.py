@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from zonal.advising.advice import Advice, Prices
+from zonal.arguments import check_arguments
 from zonal.errors import ZonalError, option
 from zonal.study.advice_request import SAMPLE_ROWS, Progress, check_seed, request_of, silent
 from zonal.study.drawing import is_wanted
@@ -20,7 +21,7 @@ _NO_VIEWS: Mapping[str, str] = MappingProxyType({})
 def advise(
     table: Table | str,
     *,
-    queries: Workload | Logs | Sequence[PathLike],
+    queries: Workload | Logs | Sequence[PathLike] | PathLike,
     names: Sequence[str] = (),
     dialect: str | None = None,
     timezone: str = "UTC",
@@ -75,6 +76,7 @@ def advise(
         >>> advice.verdict, [each.column for each in advice.filtered]
         ('leave', ['id', 'day'])
     """
+    check_arguments(advise, locals())
     began = time.monotonic()
     _check(scan_price, core_hour_price, storage_price, keep_days, per_day, sample_rows)
     check_seed(seed)

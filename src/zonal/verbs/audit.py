@@ -8,6 +8,7 @@ from datetime import timezone as zones
 from types import MappingProxyType
 
 from zonal.advising.queries import filter_weights
+from zonal.arguments import check_arguments
 from zonal.auditing.audit import Audit
 from zonal.auditing.blame.commits import Commits, commits_of
 from zonal.auditing.drift import Drift, Limits, drift_of
@@ -39,7 +40,7 @@ _NO_VIEWS: Mapping[str, str] = MappingProxyType({})
 def audit(
     table: Table | str,
     *,
-    queries: Workload | Logs | Sequence[PathLike],
+    queries: Workload | Logs | Sequence[PathLike] | PathLike,
     names: Sequence[str] = (),
     dialect: str | None = None,
     timezone: str = "UTC",
@@ -94,6 +95,7 @@ def audit(
         >>> round(audit.ratio, 2), [alert.kind for alert in audit.alerts]
         (0.62, [])
     """
+    check_arguments(audit, locals())
     limits = Limits(alert_ratio, alert_worse, alert_window)
     how = Auditing(sample, limits, look, sample_rows, hide_literals, seed, picture)
     how.check()
@@ -108,7 +110,7 @@ def audit(
 def audit_versions(
     table: Table | str,
     *,
-    queries: Workload | Logs | Sequence[PathLike],
+    queries: Workload | Logs | Sequence[PathLike] | PathLike,
     versions: int,
     how: Auditing | None = None,
     timezone: str = "UTC",
@@ -133,6 +135,7 @@ def audit_versions(
         >>> [(audit.version, audit.files) for audit in past]
         [(2, 3), (3, 4)]
     """
+    check_arguments(audit_versions, locals())
     source = table_of(table, catalog=catalog, storage_options=storage_options)
     if not isinstance(queries, Workload | Logs):
         queries = Logs(Logs.of(queries).paths, timezone=timezone)

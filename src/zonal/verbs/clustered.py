@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from zonal.arguments import check_arguments
 from zonal.layouts.layout import Layout
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def clustered(layout: str | Layout, *, files: int) -> "Callable[[DataFrame], Dat
         >>> step = zonal.clustered("hilbert(ts, payload_id)", files=64)
         >>> df.transform(step).write.parquet("events")  # doctest: +SKIP
     """
+    check_arguments(clustered, locals())
     from zonal.spark.session import check_pyspark  # noqa: PLC0415 - pyspark is an extra
 
     check_pyspark()

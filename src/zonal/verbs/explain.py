@@ -8,6 +8,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
+from zonal.arguments import check_arguments
 from zonal.display import Shown
 from zonal.errors import PredicateError, TableError, option
 from zonal.parquet.bloom import bloom_might_contain
@@ -117,6 +118,7 @@ def explain(
         >>> [(level.name, level.kept, level.total) for level in reads.levels][0], reads.skipped_by
         (('files', 1, 4), {'day': 3})
     """
+    check_arguments(explain, locals())
     if (where is None) == (sql is None):
         raise PredicateError(f"Give either a condition ({option('where')}) or a query ({option('sql')}).")
     source = table_of(table)
@@ -153,6 +155,7 @@ def prune(table: Table | str, *, where: str, dialect: str | None = None, timezon
         >>> [path.rpartition("/")[2] for path in zonal.prune("events", where="day BETWEEN 1 AND 2")]
         ['1.parquet', '2.parquet']
     """
+    check_arguments(prune, locals())
     source = table_of(table)
     snapshot = source.snapshot()
     bound = bind(

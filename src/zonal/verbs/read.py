@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zonal.arguments import check_arguments
 from zonal.errors import TableError, quoted
 from zonal.predicates.bind import bind
 from zonal.skipping.files import FileIndex
@@ -45,6 +46,7 @@ def read(
         >>> rows.filter("day = 2").count()  # doctest: +SKIP
         10
     """
+    check_arguments(read, locals())
     from zonal.spark.session import check_pyspark  # noqa: PLC0415 - pyspark is an extra
 
     check_pyspark()

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import numpy as np
 
+from zonal.arguments import check_arguments
 from zonal.display import Shown
 from zonal.errors import ColumnError, quoted, suggestion
 from zonal.picture.picture import Picture
@@ -103,6 +104,7 @@ def show(
         >>> health.files, health.columns[0].verdict
         (4, 'a look-up of day reads 1 of 4 files')
     """
+    check_arguments(show, locals())
     source = table_of(table)
     snapshot = read_snapshot(source, progress)
     columns = [columns] if isinstance(columns, str) else columns

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from zonal.arguments import check_arguments
 from zonal.workload.query import Workload
 from zonal.workload.reader import read_workload
 
@@ -42,6 +43,9 @@ class Logs:
     cap: float | None = 0.2
     since: datetime | None = None
     """Entries before this time are left out."""
+
+    def __post_init__(self) -> None:
+        check_arguments(Logs, vars(self))
 
     @classmethod
     def of(cls, queries: "Logs | Sequence[PathLike] | PathLike") -> "Logs":
