@@ -94,11 +94,11 @@ def test_a_message_names_the_argument_its_value_and_what_it_should_be(given, mes
 
 def test_arguments_as_annotated_are_accepted(tmp_path):
     whole = pa.scalar(5).as_py()
-    check_arguments(letters, {"text": "", "whole": whole, "share": 1, "switch": True, "at": datetime.now()})  # noqa: DTZ005
+    check_arguments(letters, {"text": "", "whole": whole, "share": 1, "switch": True, "at": datetime.now()})
     check_arguments(letters, {"share": 0.5, "names": ("a",), "paths": [tmp_path, "a"], "options": {}, "tell": print})
     check_arguments(letters, {"share": None, "names": [], "options": None, "logs": 5, "another": 5})
 
 
 def test_on_the_command_line_flags_are_named():
-    with naming_flags(), pytest.raises(ZonalError, match="^--whole x is not a whole number"):
+    with naming_flags(), pytest.raises(ZonalError, match=r"^--whole x is not a whole number"):
         check_arguments(letters, {"whole": "x"})

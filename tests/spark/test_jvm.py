@@ -8,6 +8,7 @@ import sys
 import threading
 from pickle import UnpicklingError
 from socketserver import BaseRequestHandler
+from types import SimpleNamespace
 
 import pytest
 from pyspark.accumulators import AccumulatorTCPServer
@@ -20,11 +21,11 @@ from zonal.spark import jvm
     [
         (-9, "", "signal SIGKILL ended it, as the system does where memory runs out"),
         (137, "", "signal SIGKILL ended it, as the system does where memory runs out"),
-        (52, "", "it ran out of memory: give it more, as in conf spark.driver.memory=8g"),
+        (52, "", "it ran out of memory: give it more, such as spark.driver.memory=8g in spark=Spark(conf="),
         (
             1,
             "ERROR x: java.lang.OutOfMemoryError: Java heap space",
-            "it ran out of memory: give it more, as in conf ",
+            "it ran out of memory: give it more, such as spark.driver.memory=8g in ",
         ),
         (-15, "", "signal SIGTERM ended it"),
         (1, "", "exit code 1"),
@@ -47,7 +48,7 @@ def test_calls_that_broke_are_not_logged_by_py4j_and_others_are(caplog):
 )
 def test_accumulators_print_a_traceback_unless_the_jvm_that_sends_them_ended(capfd, error, printed):
     server = AccumulatorTCPServer(("127.0.0.1", 0), BaseRequestHandler, "token")
-    jvm.quiet_accumulators(server)
+    jvm.quiet_accumulators(SimpleNamespace(_sc=SimpleNamespace(_accumulatorServer=server)))
     with server:
         try:
             raise error

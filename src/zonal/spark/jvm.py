@@ -71,7 +71,7 @@ def ending(code: int, log: str) -> str:
     'signal SIGTERM ended it'
     """
     if code == _OUT_OF_MEMORY or "java.lang.OutOfMemoryError" in log:
-        return f"it ran out of memory: give it more, as in {option('conf')} spark.driver.memory=8g"
+        return f"it ran out of memory: give it more, such as spark.driver.memory=8g in {option('conf')}"
     number = -code if code < 0 else code - 128
     with suppress(ValueError):
         name = signal.Signals(number).name
@@ -112,8 +112,12 @@ def quiet_calls() -> Iterator[None]:
         root.removeFilter(is_anothers)
 
 
-def quiet_accumulators(server: BaseServer) -> None:
+def quiet_accumulators(session: object) -> None:
     """Keep the server of a session's accumulators from printing a traceback where the JVM, its only client, ends."""
+    # A Connect session has neither.
+    server = getattr(getattr(session, "_sc", None), "_accumulatorServer", None)
+    if not isinstance(server, BaseServer):
+        return
     told = server.handle_error
 
     def handle_error(request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver has them

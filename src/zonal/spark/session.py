@@ -236,8 +236,7 @@ def _start(master: str | None, remote: str | None, conf: Mapping[str, str], tell
             if starts_jvm:
                 start_jvm({"spark.master": str(here), **options})
             session = builder.getOrCreate()
-            if not is_connect(session):
-                quiet_accumulators(session.sparkContext._accumulatorServer)
+            quiet_accumulators(session)
             _check_version(session.version, "The Spark server")  # the first call that a Connect server must answer
             return session
         except ZonalError:
