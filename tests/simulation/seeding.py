@@ -6,9 +6,10 @@ import pkgutil
 import random
 import secrets
 import sys
+import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
@@ -74,9 +75,9 @@ def seeded(world: World, seed: str) -> Iterator[None]:
         random.seed(f"pauses of {seed}")
         replaced(stack, uuid, "uuid4", lambda: uuid.UUID(int=draw.getrandbits(128), version=4))
         replaced(stack, secrets, "token_hex", lambda size=32: f"{draw.getrandbits(8 * size):0{2 * size}x}")
-        replaced(stack, time, "time", clock.now)
-        replaced(stack, time, "time_ns", lambda: round(clock.now() * 1000) * 1_000_000)
-        replaced(stack, time, "sleep", clock.sleep)
+        replaced(stack, time, "time", _here(clock.now, time.time))
+        replaced(stack, time, "time_ns", _here(lambda: round(clock.now() * 1000) * 1_000_000, time.time_ns))
+        replaced(stack, time, "sleep", _here(clock.sleep, time.sleep))
         replaced(stack, iceberg_rewriting, "NUMBERS", itertools.count())
         replaced(stack, ExecutorFactory, "get_or_create", staticmethod(Serial))
         dates = clock.dates()
@@ -88,6 +89,16 @@ def seeded(world: World, seed: str) -> Iterator[None]:
                     elif value is datetimes.datetime:
                         replaced(stack, module, attribute, dates)
         yield
+
+
+def _here(simulated: Callable[..., object], real: Callable[..., object]) -> Callable[..., object]:
+    """Simulate calls of this thread alone: others, such as a Spark session's, would move the world's clock."""
+    me = threading.get_ident()
+
+    def call(*arguments: object) -> object:
+        return (simulated if threading.get_ident() == me else real)(*arguments)
+
+    return call
 
 
 class _Clock:

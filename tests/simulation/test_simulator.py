@@ -6,6 +6,7 @@ import pathlib
 import random
 import secrets
 import tempfile
+import threading
 import time
 import uuid
 
@@ -19,8 +20,9 @@ import zonal.plan.run
 import zonal.rewriting.in_place
 import zonal.tables.delta.commit
 import zonal.tables.delta.listing
-from simulation.events import WRITTEN, Crash, Thing
+from simulation.events import START, WRITTEN, Crash, Thing, World
 from simulation.running import LEDGERS, run_schedule
+from simulation.seeding import seeded
 from zonal.storage import Storage
 
 
@@ -33,6 +35,18 @@ def test_the_same_seed_gives_the_same_events_and_the_same_end(kind):
 
 def test_another_seed_gives_other_events():
     assert run_schedule("delta", 4).events != run_schedule("delta", 5).events
+
+
+def test_other_threads_do_not_move_the_clock(tmp_path):
+    world = World(tmp_path)
+    with seeded(world, "a seed"):
+        time.sleep(1)
+        after = world.clock
+        assert after > START
+        other = threading.Thread(target=lambda: (time.sleep(0), time.time(), time.time_ns()))
+        other.start()
+        other.join()
+        assert world.clock == after
 
 
 def test_after_a_crash_nothing_stays_replaced_and_no_file_stays(tmp_path, monkeypatch):
