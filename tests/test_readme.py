@@ -56,7 +56,8 @@ def run_command(command, folder):
         line = [sys.executable, "-m", "zonal", *arguments]  # Spark prints past Python, and ends with its process
         told = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
     assert told.returncode == 0, f"{command}: {told.stderr}"
-    assert program == "make" or not told.stderr, f"{command} prints more than its result: {told.stderr}"
+    said = [line for line in told.stderr.splitlines() if "has been starting for" not in line]  # on a busy machine
+    assert program == "make" or not said, f"{command} prints more than its result: {told.stderr}"
     if arguments[0] == "demo" and program == "zonal":  # the one run of the whole story on Spark
         for told_of in ("delta 1 · show", "times less", "Alert: ", "Most likely because version", "report.html"):
             assert told_of in told.stdout

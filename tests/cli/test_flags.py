@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,8 +22,8 @@ from typer.testing import CliRunner
 import zonal
 from support.local_runner import run_here
 from zonal.cli import app, main
-from zonal.cli.options import done_already
-from zonal.errors import ZonalError, naming_flags, option
+from zonal.cli.options import done_already, plain_notices
+from zonal.errors import ZonalError, ZonalNotice, naming_flags, option
 from zonal.workload.reader import read_workload
 
 SOURCE = Path(zonal.__file__).parent
@@ -300,3 +301,9 @@ def test_folders_of_parquet_are_told_about_into_as_their_reader_gives_it(tmp_pat
     assert "use --into" in refusal("cluster", tmp_path, "--by", "id")
     with pytest.raises(ZonalError, match="use into"):
         zonal.cluster(str(tmp_path), by="id")
+
+
+def test_a_notice_is_printed_without_the_line_of_code_that_gave_it(capsys):
+    with plain_notices():
+        warnings.warn("Spark has been starting for 15 s.", ZonalNotice, stacklevel=1)
+    assert capsys.readouterr().err == "Spark has been starting for 15 s.\n"

@@ -4,17 +4,18 @@ import logging
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from zonal.errors import ZonalError, quoted
+from zonal.errors import ZonalError, ZonalNotice, quoted
 
 if TYPE_CHECKING:
     from zonal.history.store import History
@@ -111,6 +112,24 @@ def stoppable(stays: str = NOTHING_CHANGED) -> Iterator[None]:
         logging.disable(logging.NOTSET)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def plain_notices() -> Iterator[None]:
+    """Print the notices of functions that were given no progress to report to, without the line that warned."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:  # noqa: ANN401
+        if issubclass(category, ZonalNotice):
+            say(str(message), "yellow")
+        else:
+            before(message, category, *rest, **named)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 @contextmanager
