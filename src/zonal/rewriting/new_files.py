@@ -21,7 +21,7 @@ class NewFiles:
     Example:
         >>> small = zonal.NewFiles(target_file_size="500KB", compression="zstd")
         >>> zonal.cluster("orders", by=["id", "day"], files=small, dry_run=True).layout
-        'zorder(id, day; target_file_size=500KB)'
+        'zorder(id, day, file_size=500KB)'
     """
 
     target_file_size: int | str | None = None
