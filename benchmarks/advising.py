@@ -25,11 +25,12 @@ ROWS = 20_000
 ADVISE = """
 import cProfile, json, pstats, resource, sys, time
 from zonal.verbs.advise import advise
+from zonal.workload.logs import Logs
 start, used = time.perf_counter(), time.process_time()
 profile = cProfile.Profile()
 if sys.argv[3] == "profile":
     profile.enable()
-advice = advise(sys.argv[1], queries=[sys.argv[2]], names=["events"], target_file_size="5MB")
+advice = advise(sys.argv[1], queries=Logs([sys.argv[2]], ["events"]), target_file_size="5MB")
 profile.disable()
 took = time.perf_counter() - start, time.process_time() - used
 if sys.argv[3] == "profile":

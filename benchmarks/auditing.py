@@ -24,14 +24,16 @@ from rich.console import Console
 from rich.table import Table
 
 from zonal.auditing.replay import replay
+from zonal.display import Display
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.skipping.files import FileIndex
 from zonal.snapshot import Bounds, Commit, Files, Snapshot
 from zonal.study.audited_version import Auditing
+from zonal.study.sampling import Sampling
 from zonal.trials.today import standing
 from zonal.values.arrays import Int64Array
-from zonal.verbs.audit import Auditor
+from zonal.verbs.audit import auditor_of
 from zonal.workload.query import Workload
 
 KINDS = {
@@ -133,7 +135,8 @@ class Made:
 
 
 def by_audit(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
-    audit = Auditor(Made(snapshot), bound.workload, Auditing(sample=len(bound.bounds), look=False)).now()
+    how = Auditing(Sampling(queries=len(bound.bounds), look=False), display=Display(picture=False))
+    audit = auditor_of(Made(snapshot), bound.workload, how).now()
     return sum(query.files for query in audit.asked), sum(query.bytes for query in audit.asked)
 
 

@@ -31,7 +31,7 @@ from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
 from zonal.rewriting.learned import learn
 from zonal.sql.where import parse_where
-from zonal.study.advice_request import SAMPLE_ROWS
+from zonal.study.sampling import SAMPLE_ROWS
 from zonal.tables.registry import open_table, read_snapshot
 from zonal.trials.boxes import boxes_of, code, literal_columns, meets, units_of
 from zonal.values.arrays import Int64Array

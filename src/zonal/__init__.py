@@ -8,10 +8,13 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 
 if TYPE_CHECKING:
+    from zonal.advising.advice import Prices
+    from zonal.auditing.drift import Alerts
     from zonal.display import Display
     from zonal.rewriting.budget import Budget
     from zonal.rewriting.new_files import NewFiles
     from zonal.spark.place import Spark
+    from zonal.study.sampling import Sampling
     from zonal.tables.registry import open_table
     from zonal.verbs.advise import advise
     from zonal.verbs.audit import audit, audit_versions
@@ -25,13 +28,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Alerts",
     "Budget",
     "Clustered",
     "Display",
     "Layout",
     "Logs",
     "NewFiles",
+    "Prices",
     "Ranks",
+    "Sampling",
     "Spark",
     "ZonalAdvice",
     "ZonalError",
@@ -51,6 +57,9 @@ __all__ = [
 ]
 
 _LATER = {
+    "Alerts": "zonal.auditing.drift",
+    "Prices": "zonal.advising.advice",
+    "Sampling": "zonal.study.sampling",
     "Budget": "zonal.rewriting.budget",
     "Display": "zonal.display",
     "NewFiles": "zonal.rewriting.new_files",

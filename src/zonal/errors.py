@@ -79,16 +79,30 @@ _OTHER_FLAGS = {
 
 
 _VALUES = {
-    "commit_every": "budget=Budget",
-    "compression": "files=NewFiles",
-    "conf": "spark=Spark",
-    "keep_properties": "files=NewFiles",
-    "master": "spark=Spark",
-    "max_bytes": "budget=Budget",
-    "remote": "spark=Spark",
-    "verify": "files=NewFiles",
+    "alert_ratio": ("alerts=Alerts", "ratio"),
+    "alert_window": ("alerts=Alerts", "window"),
+    "alert_worse": ("alerts=Alerts", "worse"),
+    "cap": ("queries=Logs", "cap"),
+    "commit_every": ("budget=Budget", "commit_every"),
+    "compression": ("files=NewFiles", "compression"),
+    "conf": ("spark=Spark", "conf"),
+    "core_hour_price": ("prices=Prices", "core_hour"),
+    "half_life_days": ("queries=Logs", "half_life_days"),
+    "keep_days": ("prices=Prices", "keep_days"),
+    "keep_properties": ("files=NewFiles", "keep_properties"),
+    "master": ("spark=Spark", "master"),
+    "max_bytes": ("budget=Budget", "max_bytes"),
+    "names": ("queries=Logs", "names"),
+    "remote": ("spark=Spark", "remote"),
+    "sample": ("sampling=Sampling", "queries"),
+    "sample_rows": ("sampling=Sampling", "rows"),
+    "scan_price": ("prices=Prices", "scan"),
+    "seed": ("sampling=Sampling", "seed"),
+    "since": ("queries=Logs", "since"),
+    "storage_price": ("prices=Prices", "storage"),
+    "verify": ("files=NewFiles", "verify"),
 }
-"""Options that are fields of a value in Python: the parameter, and the value's class."""
+"""Options that are fields of a value in Python: the parameter with the value's class, and the field."""
 
 
 @contextmanager
@@ -104,8 +118,8 @@ def naming_flags(flags: bool = True) -> Iterator[None]:
 def option(name: str, value: object = None) -> str:
     """Name an option as its reader gives it, with a value or without: by a parameter, or by a flag.
 
-    >>> option("where"), option("sample", 0), option("by", ["ts", "id"])
-    ('where', 'sample=0', "by=['ts', 'id']")
+    >>> option("where"), option("by", ["ts", "id"])
+    ('where', "by=['ts', 'id']")
     >>> option("max_bytes"), option("max_bytes", -1)
     ('budget=Budget(max_bytes=…)', 'budget=Budget(max_bytes=-1)')
     >>> with naming_flags():
@@ -116,7 +130,8 @@ def option(name: str, value: object = None) -> str:
         given = "" if value is None else f"={quoted(value) if isinstance(value, str) else in_line(value)}"
         if _FLAGS.get() is False or name not in _VALUES:
             return f"{name}{given}"
-        return f"{_VALUES[name]}({name}{given or '=…'})"
+        holder, part = _VALUES[name]
+        return f"{holder}({part}{given or '=…'})"
     flag = _OTHER_FLAGS.get(name, f"--{name.replace('_', '-')}")
     if value is None:
         return flag

@@ -1,5 +1,6 @@
 """`advise` gives sound advice, and its predictions come true when its layout is applied."""
 
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -7,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import zonal
 from support.cluster_tables import home, parts_of
 from zonal.advising.advice import Prices
 from zonal.advising.compaction import merged
@@ -106,7 +108,7 @@ def test_a_layout_that_saves_less_than_it_costs_is_left(tmp_path):
     assert rarely.verdict == "leave"
     assert "days to pay back" in rarely.reason
     assert rarely.candidates[1].gain > 0.15, "the gain alone would be enough"
-    free = advise(table.name, **asked, scan_price=0.0)
+    free = advise(table.name, **asked, prices=zonal.Prices(scan=0.0))
     assert free.verdict == "leave"
     assert "saves nothing" in free.reason
 
@@ -171,7 +173,7 @@ def test_hidden_literals_are_nowhere_in_the_advice(tmp_path, hide):
     texts += [f"SELECT * FROM t WHERE time LIKE {SECRET};", f"SELEKT {SECRET} FROM FROM t;"]
     texts += [f"SELECT * FROM t WHERE strange(time) = {SECRET};"] * 20
     log.write_text("\n".join(texts))
-    advice = advise(table.name, queries=[log], target_file_size=SMALL, hide_literals=hide)
+    advice = advise(table.name, queries=[log], target_file_size=SMALL, display=zonal.Display(hide_literals=hide))
     assert any(candidate.worse for candidate in advice.candidates), "queries are shown at all"
     assert "opaque-filters" in {warning.code for warning in advice.warnings}
     assert (str(SECRET) in repr(advice)) != hide
@@ -337,7 +339,7 @@ def test_parameters_get_values_of_the_table(tmp_path):
     table = home("delta", tmp_path / "t").make(parts_of(events(40_000), 4))
     log = tmp_path / "log.sql"
     log.write_text("".join(f"SELECT c{at} FROM t WHERE tenant = ? AND time > {at};\n" for at in range(12)))
-    advice = advise(table.name, queries=[log], dialect="spark", target_file_size=20_000, per_day=1e6)
+    advice = advise(table.name, queries=zonal.Logs([log], dialect="spark"), target_file_size=20_000, per_day=1e6)
     assert "parameters" in {warning.code for warning in advice.warnings}
     best = advice.best.layout or advice.candidates[1].layout
     assert best.columns[0] == "tenant"
@@ -383,10 +385,18 @@ def learned(ground, columns=("time", "tenant")):
     )
 
 
-@pytest.mark.parametrize("wrong", [{"scan_price": -1.0}, {"per_day": 0.0}, {"sample_rows": 0}, {"target_file_size": 0}])
-def test_numbers_that_make_no_sense_are_refused_by_name(tmp_path, wrong):
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"prices": zonal.Prices(scan=-1.0)}, "prices=Prices(scan=-1.0)"),
+        ({"per_day": 0.0}, "per_day=0.0"),
+        ({"sampling": zonal.Sampling(rows=0)}, "sampling=Sampling(rows=0)"),
+        ({"target_file_size": 0}, "target_file_size=0"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused_by_name(tmp_path, wrong, told):
     table = home("delta", tmp_path).make([events(100)])
-    with pytest.raises(ZonalError, match=next(iter(wrong))):
+    with pytest.raises(ZonalError, match=re.escape(told)):
         advise(table.name, queries=Workload.of(["time = 1"]), **wrong)
 
 

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.cluster_options import grouped
 from support.cluster_tables import home, parts_of
 from zonal.verbs.advise import advise
 from zonal.workload.query import Workload
@@ -40,7 +41,7 @@ def found(folder, texts, *, data=None, kind="delta", partition_by=(), properties
     """Make a table, and return its cautions by code."""
     whole = columns() if data is None else data
     table = home(kind, folder).make(parts_of(whole, 4), partition_by=partition_by, properties=properties)
-    advice = advise(table.name, queries=Workload.of(texts), target_file_size=size, **table.options, **asked)
+    advice = advise(table.name, queries=Workload.of(texts), target_file_size=size, **table.options, **grouped(**asked))
     codes: dict = {}
     for warning in advice.warnings:
         codes.setdefault(warning.code, []).append(warning)

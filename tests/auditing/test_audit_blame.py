@@ -33,7 +33,9 @@ def anywhere(many, seed=0):
 
 
 def asked(home, queries=QUERIES, **more):
-    return zonal.audit(home.name, queries=Workload.of(queries), look=False, **home.options, **more)
+    return zonal.audit(
+        home.name, queries=Workload.of(queries), sampling=zonal.Sampling(look=False), **home.options, **more
+    )
 
 
 def test_a_sorted_load_is_innocent_of_the_wide_appends_behind_it(tmp_path):
@@ -158,7 +160,7 @@ def test_a_partitions_own_column_blames_nobody(tmp_path):
     for number in range(6):
         write_deltalake(tmp_path / "t", rows(range(100), p=number), mode="append", partition_by=["p"])
     DeltaTable(tmp_path / "t").optimize.compact()
-    found = zonal.audit(str(tmp_path / "t"), queries=Workload.of(["p = 3"]), look=False)
+    found = zonal.audit(str(tmp_path / "t"), queries=Workload.of(["p = 3"]), sampling=zonal.Sampling(look=False))
     assert found.culprits == ()
     assert all(commit.widths == () for commit in found.commits)
 

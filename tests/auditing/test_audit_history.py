@@ -57,7 +57,7 @@ def test_a_version_by_name_is_audited_but_neither_compared_nor_kept(tmp_path):
     life = Life("delta", tmp_path)
     life.until("clustered")
     database = f"sqlite:///{tmp_path / 'history.db'}"
-    found = zonal.audit(f"{life.name}@1", queries=[life.log], look=False, database=database)
+    found = zonal.audit(f"{life.name}@1", queries=[life.log], sampling=zonal.Sampling(look=False), database=database)
     assert found.version == 1
     assert not (tmp_path / "history.db").exists()
 

@@ -16,10 +16,10 @@ def test_queries_that_are_left_out_are_told(tmp_path):
     life = Life("delta", tmp_path)
     life.until("clustered")
     conditions = [*(f"x = {number}" for number in range(30)), "nowhere = 1", "x = ?"]
-    found = zonal.audit(life.name, queries=Workload.of(conditions), sample=20)
+    found = zonal.audit(life.name, queries=Workload.of(conditions), sampling=zonal.Sampling(queries=20))
     told = " ".join(found.notes)
     assert "12 light queries are left out" in told
-    small = zonal.audit(life.name, queries=Workload.of(conditions[-3:]), look=False)
+    small = zonal.audit(life.name, queries=Workload.of(conditions[-3:]), sampling=zonal.Sampling(look=False))
     assert "1 different queries don't fit the table's columns" in " ".join(small.notes)
     assert small.queries == 2
 
@@ -40,9 +40,9 @@ def test_a_sample_of_the_queries_stands_for_all_and_is_drawn_again_the_same_way(
     life = Life("delta", tmp_path)
     life.until("clustered")
     many = Workload.of([f"x = {7 * number % 4000}" for number in range(300)])
-    whole = zonal.audit(life.name, queries=many, look=False)
-    some = zonal.audit(life.name, queries=many, look=False, sample=100, seed=3)
-    again = zonal.audit(life.name, queries=many, look=False, sample=100, seed=3)
+    whole = zonal.audit(life.name, queries=many, sampling=zonal.Sampling(look=False))
+    some = zonal.audit(life.name, queries=many, sampling=zonal.Sampling(look=False, queries=100, seed=3))
+    again = zonal.audit(life.name, queries=many, sampling=zonal.Sampling(look=False, queries=100, seed=3))
     assert (whole.queries, some.queries) == (300, 100)
     assert [each.source for each in some.asked] == [each.source for each in again.asked]
     assert some.ratio == pytest.approx(whole.ratio, rel=0.2)
@@ -57,7 +57,7 @@ def test_queries_since_a_time_count(tmp_path):
     entries = [{"query": f"SELECT * FROM life WHERE x = {n}", "start_time": day} for n, day in enumerate(days)]
     log.write_text("\n".join(map(json.dumps, entries)))
     since = datetime(2026, 1, 5, tzinfo=timezone.utc)
-    found = zonal.audit(life.name, queries=[log], look=False, since=since)
+    found = zonal.audit(life.name, queries=zonal.Logs([log], since=since), sampling=zonal.Sampling(look=False))
     assert found.queries == 2
     assert found.summary.older == 1
 
@@ -65,7 +65,7 @@ def test_queries_since_a_time_count(tmp_path):
 def test_hidden_values_are_nowhere(tmp_path):
     life = Life("delta", tmp_path)
     life.until("compacted")
-    found = zonal.audit(life.name, queries=[life.log], hide_literals=True, picture=True)
+    found = zonal.audit(life.name, queries=[life.log], display=zonal.Display(hide_literals=True, picture=True))
     from zonal.report.machine.json_form import to_json
     from zonal.report.page.results import audit_page
 
@@ -81,7 +81,9 @@ def test_a_partitioned_table_is_held_against_its_partitions(tmp_path):
         for step in range(3):
             rows = pa.table({"p": [part] * 10, "x": list(range(100 * step, 100 * step + 10))})
             write_deltalake(tmp_path / "t", rows, mode="append", partition_by=["p"])
-    found = zonal.audit(str(tmp_path / "t"), queries=Workload.of(["p = 1 AND x = 5", "x = 105"]), look=False)
+    found = zonal.audit(
+        str(tmp_path / "t"), queries=Workload.of(["p = 1 AND x = 5", "x = 105"]), sampling=zonal.Sampling(look=False)
+    )
     by_source = {each.source: each for each in found.asked}
     first, second = by_source["condition 1"], by_source["condition 2"]
     assert (first.files, first.partition_files, first.ratio) == (1, 3, 1 / 3)
@@ -101,7 +103,7 @@ def test_parts_of_queries_that_skip_by_several_columns_have_their_weight_and_bou
         rows = pa.table({"p": ["a"] * 10, "x": list(range(start, start + 10)), "y": list(range(start, start + 10))})
         write_deltalake(tmp_path / "t", rows, mode="append", partition_by=["p"])
     asked = ["x = 1 OR y = 95", "x = 3", "(x = 2 OR y = 91) AND x < 8", "p = 'a'"]
-    found = zonal.audit(str(tmp_path / "t"), queries=Workload.of(asked), look=False)
+    found = zonal.audit(str(tmp_path / "t"), queries=Workload.of(asked), sampling=zonal.Sampling(look=False))
     told = {each.column: each for each in found.columns}
     assert told["x or y"].weight == pytest.approx(0.5)
     assert told["x or y"].files_with_bounds == 10
@@ -118,15 +120,15 @@ def test_what_cant_be_audited_is_refused(tmp_path):
         zonal.audit(life.name, queries=[other])
     with pytest.raises(TableError, match="No query fits the columns"):
         zonal.audit(life.name, queries=Workload.of(["nowhere = 1"]))
-    with pytest.raises(ZonalError, match="sample=0 is not a positive number"):
-        zonal.audit(life.name, queries=[life.log], sample=0)
-    with pytest.raises(ZonalError, match=r"alert_ratio=.* is no limit"):
-        zonal.audit(life.name, queries=[life.log], alert_ratio=2)
+    with pytest.raises(ZonalError, match=r"Sampling\(queries=0\) is not a positive number"):
+        zonal.audit(life.name, queries=[life.log], sampling=zonal.Sampling(queries=0))
+    with pytest.raises(ZonalError, match=r"alerts=Alerts\(ratio=2\) is no limit"):
+        zonal.audit(life.name, queries=[life.log], alerts=zonal.Alerts(ratio=2))
 
 
 def test_a_negative_seed_is_refused(tmp_path):
     for verb in (zonal.audit, zonal.advise):
         life = Life("delta", tmp_path / verb.__name__)
         life.until("written")
-        with pytest.raises(ZonalError, match="seed=-1 is negative"):
-            verb(life.name, queries=[life.log], seed=-1)
+        with pytest.raises(ZonalError, match=r"Sampling\(seed=-1\) is negative"):
+            verb(life.name, queries=[life.log], sampling=zonal.Sampling(seed=-1))

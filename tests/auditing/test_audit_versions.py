@@ -82,6 +82,8 @@ def test_versions_are_asked_in_the_sessions_time_zone(tmp_path):
     log = tmp_path / "log.sql"
     log.write_text("SELECT * FROM t WHERE ts >= TIMESTAMP '2026-01-01 20:00:00'")
     for zone, files in (("UTC", 4), ("Asia/Tokyo", 13)):
-        now = zonal.audit(str(tmp_path / "t"), queries=[log], timezone=zone, look=False)
-        (then,) = audit_versions(str(tmp_path / "t"), queries=[log], timezone=zone, versions=1)
+        now = zonal.audit(
+            str(tmp_path / "t"), queries=zonal.Logs([log], timezone=zone), sampling=zonal.Sampling(look=False)
+        )
+        (then,) = audit_versions(str(tmp_path / "t"), queries=zonal.Logs([log], timezone=zone), versions=1)
         assert now.asked[0].files == then.asked[0].files == files

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zonal.auditing.drift import Limits
+from zonal.auditing.drift import Alerts
 from zonal.cli import config
 from zonal.cli.config import read_config
+from zonal.display import Display
 from zonal.errors import ZonalError
 from zonal.study.audited_version import Auditing
+from zonal.study.sampling import Sampling
 from zonal.workload import view_files as viewfiles
 from zonal.workload.logs import Logs
 
@@ -79,7 +81,9 @@ def test_a_table_says_all_that_an_audit_can_be_told(written, tmp_path):
         (f"{tmp_path}/logs/orders.jsonl", "/var/log/queries.sql"), ("orders", "shop.orders"), "trino", "UTC",
         {"recent": "SELECT * FROM orders WHERE ts > 7"}, 30.0, None, datetime(2026, 11, 9, tzinfo=timezone.utc),
     )  # fmt: skip
-    assert orders.auditing(seed=3) == Auditing(200, Limits(0.2, None, 5), False, 1000, True, 3)
+    assert orders.auditing(seed=3) == Auditing(
+        Sampling(200, 1000, 3, look=False), Alerts(0.2, None, 5), Display(picture=False, hide_literals=True)
+    )
     assert (orders.catalog, dict(orders.storage_options)) == ("prod", {"s3.region": "eu-south-1"})
     assert events.table == "delta:/lake/events"
 
@@ -87,13 +91,13 @@ def test_a_table_says_all_that_an_audit_can_be_told(written, tmp_path):
 def test_defaults_are_for_tables_that_say_nothing_else(written, tmp_path):
     events = read_config(written(WHOLE)).tables[0]
     assert events.logs() == Logs((f"{tmp_path}/logs",), timezone="Europe/Rome")
-    assert events.auditing() == Auditing(limits=Limits(0.4))
+    assert events.auditing() == Auditing(alerts=Alerts(0.4), display=Display(picture=False))
     assert (events.catalog, dict(events.storage_options)) == (None, {})
 
 
 def test_what_is_left_out_is_as_the_verb_has_it(written):
     (table,) = read_config(written(one(""))).tables
-    assert table.auditing() == Auditing()
+    assert table.auditing() == Auditing(display=Display(picture=False))
     assert table.logs() == Logs(table.queries)
 
 
@@ -106,7 +110,7 @@ def test_the_example_of_the_documentation_can_be_read(written, tmp_path):
     lines = [line[4:] for line in config.__doc__.splitlines() if line.startswith("    ") or not line]
     found = read_config(written("\n".join(lines)))
     assert [each.table for each in found.tables] == ["delta:/lake/events", "iceberg:shop.orders"]
-    assert found.tables[1].auditing().limits == Limits(0.2, 0.5, 10)
+    assert found.tables[1].auditing().alerts == Alerts(0.2, 0.5, 10)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +254,7 @@ def test_any_value_is_read_or_refused_as_an_error_of_zonal(tmp_path_factory, key
     with suppress(ZonalError):
         (table,) = read_config(path).tables
         assert table.logs().paths
-        assert table.auditing().limits.window >= 1
+        assert table.auditing().alerts.window >= 1
 
 
 def test_the_parser_is_the_one_of_this_python():

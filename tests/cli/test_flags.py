@@ -27,6 +27,7 @@ from zonal.errors import ZonalError, ZonalNotice, naming_flags, option
 from zonal.workload.reader import read_workload
 
 SOURCE = Path(zonal.__file__).parent
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=timezone.utc)
 COMMANDS = typer.main.get_command(app).commands
 FLAGS = {name: {flag for each in command.params for flag in each.opts} for name, command in COMMANDS.items()}
 
@@ -93,12 +94,14 @@ def refusal(*line):
         ),
         (
             ["audit", "--queries", "{}/../q.sql", "--sample", "0"],
-            lambda t: zonal.audit(t, queries=[f"{t}/../q.sql"], sample=0),
+            lambda t: zonal.audit(t, queries=[f"{t}/../q.sql"], sampling=zonal.Sampling(queries=0)),
             "{sample} is not a positive number",
         ),
         (
             ["audit", "--queries", "{}/../q.sql", "--since", "7d"],
-            lambda t: zonal.audit(t, queries=[f"{t}/../q.sql"], since=datetime(2026, 1, 1, tzinfo=timezone.utc)),
+            lambda t: zonal.audit(
+                t, queries=zonal.Logs([f"{t}/../q.sql"], since=datetime(2026, 1, 1, tzinfo=timezone.utc))
+            ),
             "leave out {since}, or",
         ),
         (
@@ -113,7 +116,8 @@ def test_an_error_names_parameters_in_python_and_flags_on_the_command_line(table
     flags = {"where": "--where", "sql": "--sql", "queries": "--queries", "by": "--by id,x", "into": "--into",
              "full": "--full", "max_bytes": "--max-bytes", "sample": "--sample 0", "since": "--since",
              "read_as": "--as"}  # fmt: skip
-    names = {**{name: name for name in flags}, "by": "by=['id', 'x']", "sample": "sample=0",
+    names = {**{name: name for name in flags}, "by": "by=['id', 'x']",
+             "sample": "sampling=Sampling(queries=0)", "since": "queries=Logs(since=…)",
              "max_bytes": "budget=Budget(max_bytes=…)"}  # fmt: skip
     command, *rest = (part.format(table) for part in line)
     assert told.format(**flags) in refusal(command, table, *rest)

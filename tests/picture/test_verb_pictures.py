@@ -48,8 +48,8 @@ def test_small_tables_are_drawn_without_being_asked_for(folder, log, delta, monk
     def drawn():
         yield zonal.show(str(folder))
         yield zonal.explain(str(folder), where="id = 3")
-        yield zonal.advise(str(folder), queries=[log], names=["t"])
-        yield zonal.audit(str(folder), queries=[log], names=["t"])
+        yield zonal.advise(str(folder), queries=zonal.Logs([log], names=["t"]))
+        yield zonal.audit(str(folder), queries=zonal.Logs([log], names=["t"]))
         yield delta.cluster(by=["x"], full=True)
 
     assert [found.picture is not None for found in drawn()] == [True] * 5
@@ -61,7 +61,7 @@ def test_small_tables_are_drawn_without_being_asked_for(folder, log, delta, monk
 def test_where_none_is_wanted_there_is_no_picture(folder, log):
     assert zonal.show(str(folder), picture=False).picture is None
     assert zonal.explain(str(folder), where="id = 3", picture=False).picture is None
-    assert zonal.advise(str(folder), queries=[log], picture=False).picture is None
+    assert zonal.advise(str(folder), queries=[log], display=zonal.Display(picture=False)).picture is None
 
 
 def test_show_draws_its_columns(folder):
@@ -115,7 +115,7 @@ def test_a_picture_changes_no_number_and_no_equality(folder):
 
 
 def test_advise_draws_the_columns_that_queries_filter_and_the_heaviest_queries(delta, log):
-    found = zonal.advise(delta.name, queries=[log], picture=True)
+    found = zonal.advise(delta.name, queries=[log], display=zonal.Display(picture=True))
     assert {axis.column for axis in found.picture.axes} == {"x", "y"}
     asked = found.picture.questions
     assert len(asked) == len(QUERIES)
@@ -126,8 +126,8 @@ def test_advise_draws_the_columns_that_queries_filter_and_the_heaviest_queries(d
 
 
 def test_hidden_values_are_not_in_the_picture(delta, log):
-    shown = zonal.advise(delta.name, queries=[log], picture=True).picture
-    hidden = zonal.advise(delta.name, queries=[log], hide_literals=True, picture=True).picture
+    shown = zonal.advise(delta.name, queries=[log], display=zonal.Display(picture=True)).picture
+    hidden = zonal.advise(delta.name, queries=[log], display=zonal.Display(hide_literals=True, picture=True)).picture
     assert any("421" in question.text for question in shown.questions)
     assert any(question.boxes for question in shown.questions)
     assert {question.text for question in hidden.questions} >= {"x = ?"}
@@ -153,7 +153,7 @@ def test_hidden_values_do_not_stand_at_the_axes_either(tmp_path):
 def test_an_advice_that_knows_nothing_has_no_picture(folder, tmp_path):
     other = tmp_path / "other.sql"
     other.write_text("SELECT * FROM elsewhere WHERE id = 5")
-    assert zonal.advise(str(folder), queries=[other], picture=True).picture is None
+    assert zonal.advise(str(folder), queries=[other], display=zonal.Display(picture=True)).picture is None
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])

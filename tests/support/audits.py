@@ -1,11 +1,12 @@
 """Audits of a table's life, with its own log and without a look at rows."""
 
 import zonal
+from support.cluster_options import grouped
 
 
 def asked_of(life, **more):
-    options = {"queries": [life.log], "cap": None, "look": False, **more}
-    return zonal.audit(life.name, **life.options, **options)
+    options = {"queries": zonal.Logs([life.log], cap=None), "look": False, **more}
+    return zonal.audit(life.name, **life.options, **grouped(**options))
 
 
 def at(life, stage, **more):

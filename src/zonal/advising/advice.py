@@ -8,7 +8,9 @@ cuts of a tree (`Layout.tree`) do, as they are made from such values: write `Lay
 from dataclasses import dataclass, field
 from typing import Literal
 
+from zonal.arguments import check_arguments
 from zonal.display import Shown
+from zonal.errors import ZonalError, option
 from zonal.layouts.layout import Layout
 from zonal.picture.picture import Picture
 from zonal.workload.query import Summary
@@ -144,15 +146,34 @@ class Caution:
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices that costs and savings are computed with."""
+    """Prices in dollars that costs and savings are computed with.
+
+    Arguments:
+        scan: per terabyte (10¹² bytes) read by queries.
+        core_hour: per core-hour of the rewrite.
+        storage: per gigabyte (10⁹ bytes) stored for a month of 30 days.
+        keep_days: days for which replaced files are kept.
+    """
 
     scan: float = 5.0
-    """Per terabyte (10¹² bytes) read by queries."""
     core_hour: float = 0.05
     storage: float = 0.023
-    """Per gigabyte (10⁹ bytes) stored for a month of 30 days."""
     keep_days: float = 7.0
-    """Days for which replaced files are kept."""
+
+    def __post_init__(self) -> None:
+        check_arguments(type(self), vars(self))
+
+    def check(self) -> None:
+        """Raise an error for a price that is none."""
+        names = {
+            "scan_price": self.scan,
+            "core_hour_price": self.core_hour,
+            "storage_price": self.storage,
+            "keep_days": self.keep_days,
+        }
+        for name, value in names.items():
+            if not 0 <= value < float("inf"):
+                raise ZonalError(f"{option(name, value)} is not a number from 0 on.")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from zonal.arguments import check_arguments
 from zonal.auditing.audit import Alert
 from zonal.auditing.savings import Saving
 from zonal.errors import ZonalError, in_python, option
@@ -14,15 +15,26 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Limits:
-    """When an alert is due; None switches it off."""
+class Alerts:
+    """When an alert is due; None switches it off.
+
+    Arguments:
+        ratio: alert above this ratio of files read to files in the matching partitions.
+        worse: alert above the best ratio of the last audits by more than this share of it: 0.5 is half as much again.
+        window: how many of the last audits to compare with.
+
+    Example:
+        >>> strict = zonal.Alerts(ratio=0.1, worse=None)
+        >>> [alert.kind for alert in zonal.audit("events", queries=["queries.sql"], alerts=strict).alerts]
+        []
+    """
 
     ratio: float | None = 0.3
-    """Alert above this ratio."""
     worse: float | None = 0.5
-    """Alert above the best ratio of the last audits by more than this share of it: 0.5 is half as much again."""
     window: int = 10
-    """Number of past audits to compare with."""
+
+    def __post_init__(self) -> None:
+        check_arguments(type(self), vars(self))
 
     def check(self) -> None:
         """Refuse limits that could never be crossed, or that mean nothing."""
@@ -45,7 +57,7 @@ class Drift:
     saving: Saving
 
 
-def drift_of(ratio: float | None, past: Sequence[float | None], limits: Limits, saving: Saving) -> Drift:
+def drift_of(ratio: float | None, past: Sequence[float | None], limits: Alerts, saving: Saving) -> Drift:
     """Return the limits that a ratio crosses; `past` are the ratios of audits before it, oldest first.
 
     Audits without a ratio are ignored. A ratio above its limit is an alert only where something can be saved, or that
@@ -64,14 +76,14 @@ def drift_of(ratio: float | None, past: Sequence[float | None], limits: Limits, 
     return Drift(tuple(alert for alert in alerts if alert is not None), tolerated, saving)
 
 
-def _above(ratio: float, limits: Limits) -> Alert | None:
+def _above(ratio: float, limits: Alerts) -> Alert | None:
     if limits.ratio is None or ratio <= limits.ratio:
         return None
     text = f"{_reads(ratio)}: more than the limit of {_percent(limits.ratio)}."
     return Alert("ratio", ratio, limits.ratio, text)
 
 
-def _worse(ratio: float, past: Sequence[float], limits: Limits) -> Alert | None:
+def _worse(ratio: float, past: Sequence[float], limits: Alerts) -> Alert | None:
     if limits.worse is None or not past:
         return None
     best = min(past)

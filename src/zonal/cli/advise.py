@@ -25,6 +25,7 @@ from zonal.cli.options import (
     views_in,
     write_report,
 )
+from zonal.display import Display
 from zonal.report.terminal.progress import step_bar
 
 
@@ -58,10 +59,12 @@ def advise(
     report: ReportTo = None,
 ) -> None:
     """Say which layout lets the queries of a log read least, what it costs, and whether it is worth it."""
+    from zonal.advising.advice import Prices  # noqa: PLC0415
     from zonal.report.command import CommandOptions  # noqa: PLC0415
     from zonal.report.machine.json_form import to_json  # noqa: PLC0415
     from zonal.report.page.advise import advice_page  # noqa: PLC0415
     from zonal.report.terminal.advise import print_advice  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.study.sampling import Sampling  # noqa: PLC0415
     from zonal.verbs.advise import advise as learn  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
 
@@ -70,10 +73,10 @@ def advise(
     options = pairs("--storage-option", storage_option)
     with step_bar() as progress:
         advice = learn(
-            table, queries=logs, target_file_size=target_file_size, scan_price=scan_price,
-            core_hour_price=core_hour_price, storage_price=storage_price, keep_days=keep_days, per_day=per_day,
-            hide_literals=hide_literals, sample_rows=sample_rows, seed=seed, catalog=catalog, storage_options=options,
-            picture=report is not None, progress=progress,
+            table, queries=logs, target_file_size=target_file_size,
+            prices=Prices(scan_price, core_hour_price, storage_price, keep_days), per_day=per_day,
+            sampling=Sampling(rows=sample_rows, seed=seed), display=Display(report is not None, hide_literals),
+            catalog=catalog, storage_options=options, progress=progress,
         )  # fmt: skip
     given = CommandOptions(table, logs, tuple(view or ()), catalog, tuple(options))
     with printing():

@@ -33,6 +33,7 @@ from zonal.cli.options import (
     write_report,
 )
 from zonal.cli.options import history as kept_in
+from zonal.display import Display
 from zonal.errors import ZonalError, naming_flags, quoted
 from zonal.report.terminal.progress import step_bar
 
@@ -120,9 +121,10 @@ def audit(
     report: ReportTo = None,
 ) -> None:
     """Replay a log of queries on a table's statistics: what they read, whether that drifts, and which commit did it."""
-    from zonal.auditing.drift import Limits  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.auditing.drift import Alerts  # noqa: PLC0415 - `zonal --help` stays fast
     from zonal.report.machine.webhook import check_url  # noqa: PLC0415
     from zonal.study.audited_version import Auditing  # noqa: PLC0415
+    from zonal.study.sampling import Sampling  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
     from zonal.workload.since import parse_since  # noqa: PLC0415
 
@@ -139,15 +141,18 @@ def audit(
     with kept_in(database, none=no_database) as kept:
         if trend:
             _refuse_others(context, _WITH_TREND, "--trend prints what was audited before", "give no --trend")
-            Limits(alert_ratio).check()
+            Alerts(alert_ratio).check()
             _print_trend(opened(table, catalog, storage_option), kept, alert_ratio, output)
             return
         if not queries:
             raise ZonalError("Give the log of queries to replay with --queries.")
         when = None if since is None else parse_since(since)
         logs = Logs(queries, name or (), dialect, timezone, views_in(view), half_life, cap, when)
-        limits = Limits(alert_ratio, alert_worse, alert_window)
-        how = Auditing(sample, limits, not metadata_only, sample_rows, hide_literals, seed, picture=report is not None)
+        how = Auditing(
+            Sampling(sample, sample_rows, seed, not metadata_only),
+            Alerts(alert_ratio, alert_worse, alert_window),
+            Display(report is not None, hide_literals),
+        )
         job = _Job(table, logs, how, catalog, pairs("--storage-option", storage_option), tuple(view or ()))
         if history is not None:
             if report is not None or at is not None:
@@ -224,12 +229,12 @@ class _Job:
     @contextmanager
     def _auditor(self) -> "Iterator[Auditor]":
         from zonal.tables.registry import open_table  # noqa: PLC0415
-        from zonal.verbs.audit import Auditor  # noqa: PLC0415
+        from zonal.verbs.audit import auditor_of  # noqa: PLC0415
 
         self.how.check()
         source = open_table(self.table, catalog=self.catalog, storage_options=self.storage_options)
         with step_bar() as progress:
-            yield Auditor(source, self.logs, self.how, progress=progress)
+            yield auditor_of(source, self.logs, self.how, progress)
 
 
 @dataclass(frozen=True)
@@ -336,8 +341,9 @@ class _Run:
     def of(self, table: "TableConfig") -> "Auditing":
         """Return how to audit a table: values are hidden, or rows not read, if the file or the command line says so."""
         how = table.auditing(seed=self.seed)
-        look = how.look and not self.metadata_only
-        return replace(how, look=look, hide_literals=how.hide_literals or self.hide_literals)
+        look = how.sampling.look and not self.metadata_only
+        hide = how.display.hide_literals or self.hide_literals
+        return replace(how, sampling=replace(how.sampling, look=look), display=replace(how.display, hide_literals=hide))
 
 
 def _many(config: Path, database: str | None, outputs: _Outputs, run: _Run, *, no_database: bool) -> int:
@@ -345,8 +351,7 @@ def _many(config: Path, database: str | None, outputs: _Outputs, run: _Run, *, n
     from zonal.cli.config import read_config  # noqa: PLC0415
     from zonal.report.machine.webhook import check_url  # noqa: PLC0415
 
-    with naming_flags(False):  # a file has keys, which are called as in Python
-        settings = read_config(config)
+    settings = read_config(config)
     if outputs.webhook is None and settings.webhook is not None:
         check_url(settings.webhook)
         outputs = replace(outputs, webhook=settings.webhook)

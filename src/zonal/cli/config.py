@@ -46,14 +46,15 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from zonal.auditing.drift import Limits
-from zonal.errors import ZonalError, quoted, suggestion
+from zonal.auditing.drift import Alerts
+from zonal.display import Display
+from zonal.errors import ZonalError, naming_flags, quoted, suggestion
 from zonal.history.database import within
 from zonal.history.records import HistoryError
 from zonal.predicates.calendar import zone_of
 from zonal.sql.statement import known_dialect
-from zonal.study.advice_request import SAMPLE_ROWS
-from zonal.study.audited_version import SAMPLE_QUERIES, Auditing
+from zonal.study.audited_version import Auditing
+from zonal.study.sampling import SAMPLE_QUERIES, SAMPLE_ROWS, Sampling
 from zonal.tables.names import is_in_catalog, split_format
 from zonal.workload.logs import Logs
 from zonal.workload.since import parse_since
@@ -90,9 +91,9 @@ class TableConfig:
     sample_rows: int = SAMPLE_ROWS
     metadata_only: bool = False
     hide_literals: bool = False
-    alert_ratio: float | None = Limits.ratio
-    alert_worse: float | None = Limits.worse
-    alert_window: int = Limits.window
+    alert_ratio: float | None = Alerts.ratio
+    alert_worse: float | None = Alerts.worse
+    alert_window: int = Alerts.window
     catalog: str | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """They may hold secrets, and are left out of `repr`."""
@@ -106,9 +107,11 @@ class TableConfig:
 
     def auditing(self, *, seed: int = 0) -> Auditing:
         """Return how to audit the table."""
-        limits = Limits(self.alert_ratio, self.alert_worse, self.alert_window)
-        look = not self.metadata_only
-        return Auditing(self.sample, limits, look, self.sample_rows, self.hide_literals, seed)
+        return Auditing(
+            Sampling(self.sample, self.sample_rows, seed, not self.metadata_only),
+            Alerts(self.alert_ratio, self.alert_worse, self.alert_window),
+            Display(picture=False, hide_literals=self.hide_literals),
+        )
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,12 @@ class Config:
 
 
 def read_config(path: str | os.PathLike[str]) -> Config:
-    """Read a file of tables, and check everything in it."""
+    """Read a file of tables, and check everything in it; errors name its keys."""
+    with naming_flags(False):
+        return _read(path)
+
+
+def _read(path: str | os.PathLike[str]) -> Config:
     path = Path(path)
     shown = quoted(str(path), limit=300)
     document = _parsed(path, shown)

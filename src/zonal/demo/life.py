@@ -14,6 +14,7 @@ from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Compacted, C
 from zonal.demo.questions import Question, compare
 from zonal.demo.telemetry import CONDITIONS, KEYS
 from zonal.demo.writers import WRITERS
+from zonal.display import Display
 from zonal.history.store import History
 from zonal.rewriting.in_place import Runner
 from zonal.rewriting.learned import AUTO
@@ -137,7 +138,13 @@ class _Life:
 
     def audit(self) -> Audit:
         scene = self.scene
-        result = audit(self.table, queries=scene.queries, database=scene.database, picture=True, progress=self.report)
+        result = audit(
+            self.table,
+            queries=scene.queries,
+            database=scene.database,
+            display=Display(picture=True),
+            progress=self.report,
+        )
         self.ratios = (*self.ratios, result.ratio)
         self.on_chapter(Audited(result, self.ratios))
         return result

@@ -14,8 +14,7 @@ from zonal.snapshot import Snapshot
 from zonal.study.advice_request import AdviceRequest, Progress, request_of
 from zonal.tables.protocol import Table
 from zonal.trials.today import standing
-from zonal.workload.logs import Logs, Queries
-from zonal.workload.query import Workload
+from zonal.workload.logs import Queries
 
 AUTO = "auto"
 LEARNED = (AUTO, TREE)
@@ -124,8 +123,7 @@ def _request(
     target_file_bytes: int | None,
     progress: Progress | None,
 ) -> AdviceRequest:
-    workload = queries if isinstance(queries, Workload) else Logs.of(queries)
-    return request_of(table, snapshot, workload, target_file_size=target_file_bytes, progress=progress)
+    return request_of(table, snapshot, queries, target_file_size=target_file_bytes, progress=progress)
 
 
 def _best(request: AdviceRequest, ground: Ground) -> Learned:

@@ -10,12 +10,13 @@ from zonal.advising.advice import Advice, Prices
 from zonal.advising.conclusion import Terms, conclude, nothing_known, terms_of
 from zonal.advising.ground import Ground
 from zonal.advising.queries import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
-from zonal.errors import TableError, ZonalError, option
+from zonal.errors import TableError
 from zonal.layouts.layout import DEFAULT_FILE_BYTES
 from zonal.picture.picture import Picture
 from zonal.snapshot import Snapshot, table_names
 from zonal.study.drawing import compared
 from zonal.study.look import fit_columns, look_at
+from zonal.study.sampling import Sampling
 from zonal.study.trial_ground import ground_of
 from zonal.tables.protocol import Table, is_readable
 from zonal.trials.parameters import has_parameters
@@ -23,59 +24,40 @@ from zonal.trials.today import standing
 from zonal.trials.trial import MAX_COLUMNS
 from zonal.values.arrays import Float64Array
 from zonal.values.columns import leaves
-from zonal.values.sizes import parse_size
-from zonal.workload.logs import Logs
+from zonal.values.sizes import size_of
+from zonal.workload.logs import Queries, workload_of
 from zonal.workload.query import Workload
 
 Progress = Callable[[str, int, int], None]
 """Hears the name of a step, and how much of how much is done; 0 of 0 where that isn't known."""
 
-SAMPLE_ROWS = 60_000
-
 
 def request_of(
     table: Table,
     snapshot: Snapshot,
-    queries: Workload | Logs,
+    queries: Queries,
     *,
-    timezone: str = "UTC",
     target_file_size: int | str | None = None,
     prices: Prices | None = None,
     per_day: float | None = None,
     hide_literals: bool = False,
-    sample_rows: int = SAMPLE_ROWS,
-    seed: int = 0,
+    sampling: Sampling | None = None,
     progress: Progress | None = None,
 ) -> "AdviceRequest":
-    """Read the logs, and return a request for advice; `timezone` is that of a workload, logs have their own."""
+    """Read the logs, and return a request for advice."""
     tell = progress or silent
-    if isinstance(queries, Workload):
-        workload = queries
-    else:
-        timezone = queries.timezone
-        told = partial(tell, "reading the logs")
-        workload = queries.read(table_names(snapshot), snapshot.schema.names, told)
+    workload = workload_of(queries, table_names(snapshot), snapshot.schema.names, partial(tell, "reading the logs"))
     terms = terms_of(workload, prices or Prices(), per_day, hide=hide_literals)
-    target = _target(snapshot, target_file_size)
-    return AdviceRequest(table, snapshot, terms, workload, timezone, target, sample_rows, seed, tell)
+    target = size_of(target_file_size, "target_file_size") or _usual_size(snapshot)
+    return AdviceRequest(table, snapshot, terms, workload, target, sampling or Sampling(), tell)
 
 
 def silent(step: str, done: int, total: int) -> None:
     """Tell nobody."""
 
 
-def check_seed(seed: int) -> None:
-    """Raise an error for a negative seed, which no generator takes."""
-    if seed < 0:
-        raise ZonalError(f"{option('seed', seed)} is negative: give a number from 0 on.")
-
-
-def _target(snapshot: Snapshot, size: int | str | None) -> int:
-    if isinstance(size, str):
-        return parse_size(size)
-    if size is not None and size < 1:
-        raise ZonalError(f"{option('target_file_size', size)} is not a positive number of bytes.")
-    return size or (snapshot.layout.target_file_bytes if snapshot.layout is not None else DEFAULT_FILE_BYTES)
+def _usual_size(snapshot: Snapshot) -> int:
+    return snapshot.layout.target_file_bytes if snapshot.layout is not None else DEFAULT_FILE_BYTES
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +68,8 @@ class AdviceRequest:
     snapshot: Snapshot
     terms: Terms
     workload: Workload
-    timezone: str
     target: int
-    sample_rows: int
-    seed: int
+    sampling: Sampling
     tell: Progress
 
     def advice(self, *, picture: bool = False) -> Advice:
@@ -113,7 +93,7 @@ class AdviceRequest:
         if problem := self._problem():
             return problem
         snapshot = self.snapshot
-        chosen, runs, left_out = chosen_queries(self.workload, self.seed)
+        chosen, runs, left_out = chosen_queries(self.workload, self.sampling.seed)
         asked, fit = self._bound(chosen, runs, None)
         if not len(asked):
             return f"No query fits its columns. {'' if self.terms.hide else fit.unknown[0]}".rstrip()
@@ -124,7 +104,7 @@ class AdviceRequest:
         stands = standing(snapshot, asked.bounds, asked.weights)
         self.tell("sampling", 0, 0)
         try:
-            looked = look_at(self.table, snapshot, names, stands.in_partition, self.sample_rows)  # type: ignore[arg-type]
+            looked = look_at(self.table, snapshot, names, stands.in_partition, self.sampling.rows)  # type: ignore[arg-type]
         except TableError as error:
             return f"Its rows can't be read. {error}"
         if not looked.rows.data.num_rows:
@@ -141,7 +121,7 @@ class AdviceRequest:
             stands,
             looked,
             target_file_bytes=self.target,
-            seed=self.seed,
+            seed=self.sampling.seed,
             parted=parted,
         )
 
@@ -153,7 +133,8 @@ class AdviceRequest:
         return "" if is_readable(self.table) else "Its rows can't be read."
 
     def _bound(self, workload: Workload, runs: Float64Array, data: pa.Table | None) -> tuple[BoundQueries, Fit]:
-        return bind_queries(workload, runs, self.snapshot.schema, data=data, timezone=self.timezone, seed=self.seed)
+        zone, seed = self.workload.timezone, self.sampling.seed
+        return bind_queries(workload, runs, self.snapshot.schema, data=data, timezone=zone, seed=seed)
 
 
 def sampled_columns(snapshot: Snapshot, named: Sequence[str]) -> list[str]:

@@ -8,14 +8,16 @@ import pyarrow as pa
 from zonal.advising.ground import Ground
 from zonal.advising.queries import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
 from zonal.auditing.audit import Fresh
-from zonal.auditing.drift import Limits
+from zonal.auditing.drift import Alerts
 from zonal.auditing.findings import Seen, standing_of
 from zonal.auditing.replay import replay
-from zonal.errors import TableError, ZonalError, option, quoted
+from zonal.display import Display
+from zonal.errors import TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.snapshot import Snapshot
-from zonal.study.advice_request import SAMPLE_ROWS, Progress, check_seed, sampled_columns
+from zonal.study.advice_request import Progress, sampled_columns
 from zonal.study.look import look_at
+from zonal.study.sampling import Sampling
 from zonal.study.trial_ground import ground_of
 from zonal.tables.protocol import Table, is_readable
 from zonal.trials.boxes import boxes_of
@@ -24,7 +26,6 @@ from zonal.values.arrays import Float64Array
 from zonal.values.columns import leaves
 from zonal.workload.query import Workload
 
-SAMPLE_QUERIES = 1000
 _MOST_KEYS = 3
 """Key columns of the layout that a table without one is compared with."""
 
@@ -33,38 +34,26 @@ _MOST_KEYS = 3
 class Auditing:
     """How to audit; the same for every version and every table."""
 
-    sample: int = SAMPLE_QUERIES
-    limits: Limits = field(default_factory=Limits)
-    look: bool = True
-    """Whether to sample rows and footers, for what the metadata doesn't tell."""
-    sample_rows: int = SAMPLE_ROWS
-    hide_literals: bool = False
-    seed: int = 0
-    picture: bool | None = False
-    """Whether to draw the files; None: for few files, if no other version has to be read."""
+    sampling: Sampling = field(default_factory=Sampling)
+    alerts: Alerts = field(default_factory=Alerts)
+    display: Display = field(default_factory=Display)
 
     def check(self) -> None:
         """Raise an error for numbers out of range."""
-        for name in ("sample", "sample_rows"):
-            if getattr(self, name) < 1:
-                raise ZonalError(f"{option(name, getattr(self, name))} is not a positive number.")
-        check_seed(self.seed)
-        self.limits.check()
+        self.sampling.check()
+        self.alerts.check()
 
 
 class AuditedVersion:
     """One version with the queries bound to it, what they read, and a sample of its rows on request."""
 
-    def __init__(
-        self, table: Table, snapshot: Snapshot, workload: Workload, timezone: str, how: Auditing, tell: Progress
-    ) -> None:
+    def __init__(self, table: Table, snapshot: Snapshot, workload: Workload, how: Auditing, tell: Progress) -> None:
         self.table, self.snapshot, self.workload, self.how, self.tell = table, snapshot, workload, how, tell
-        self.timezone = timezone
-        self.chosen, self.runs, self.left_out = chosen_queries(workload, how.seed, how.sample)
+        self.chosen, self.runs, self.left_out = chosen_queries(workload, how.sampling.seed, how.sampling.queries)
         self.asked, self.fit = self._bound(None)
         self.notes = list(self._left_out())
         if not len(self.asked):
-            reason = "" if how.hide_literals or not self.fit.unknown else f" {self.fit.unknown[0]}"
+            reason = "" if how.display.hide_literals or not self.fit.unknown else f" {self.fit.unknown[0]}"
             raise TableError(f"No query fits the columns of {quoted(snapshot.name, limit=200)}.{reason}")
         tell("asking the table's files", 0, 0)
         self.replayed = replay(snapshot, self.asked.bounds, self.asked.weights)
@@ -74,13 +63,12 @@ class AuditedVersion:
         if self.left_out:
             yield f"{self.left_out:,} light queries are left out: others of the sample stand for them."
         if self.fit.unbound:
-            why = "" if self.how.hide_literals else f" {self.fit.unknown[0]}"
+            why = "" if self.how.display.hide_literals else f" {self.fit.unknown[0]}"
             yield f"{self.fit.unbound:,} different queries don't fit the table's columns, and are left out.{why}"
 
     def _bound(self, data: pa.Table | None) -> tuple[BoundQueries, Fit]:
-        return bind_queries(
-            self.chosen, self.runs, self.snapshot.schema, data=data, timezone=self.timezone, seed=self.how.seed
-        )
+        zone, seed = self.workload.timezone, self.how.sampling.seed
+        return bind_queries(self.chosen, self.runs, self.snapshot.schema, data=data, timezone=zone, seed=seed)
 
     def look(self) -> Seen:
         """Sample rows and footers; a note says where they can't be read."""
@@ -94,7 +82,7 @@ class AuditedVersion:
         names = sampled_columns(self.snapshot, [*keys, *named])
         self.tell("sampling", 0, 0)
         try:
-            looked = look_at(self.table, self.snapshot, names, self.replayed.in_partition, self.how.sample_rows)
+            looked = look_at(self.table, self.snapshot, names, self.replayed.in_partition, self.how.sampling.rows)
         except TableError as error:
             self.notes.append(f"Its rows can't be read: {error}")
             return Seen()
@@ -106,7 +94,7 @@ class AuditedVersion:
         self.tell("trying a fresh layout", 0, 0)
         ground = ground_of(
             self.table, self.snapshot, names, self.asked, self.fit, stands, looked,
-            target_file_bytes=self._file_bytes(), seed=self.how.seed, parted=False,
+            target_file_bytes=self._file_bytes(), seed=self.how.sampling.seed, parted=False,
         )  # fmt: skip
         fresh, shares = self._fresh(ground)
         matching = replace(ground.sample, boxes=boxes_of(self.asked.bounds, ground.sample.coded)).floor

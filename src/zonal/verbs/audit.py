@@ -2,90 +2,68 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from datetime import timezone as zones
-from types import MappingProxyType
+from functools import partial
 
 from zonal.advising.queries import filter_weights
 from zonal.arguments import check_arguments
 from zonal.auditing.audit import Audit
 from zonal.auditing.blame.commits import Commits, commits_of
-from zonal.auditing.drift import Drift, Limits, drift_of
+from zonal.auditing.drift import Alerts, Drift, drift_of
 from zonal.auditing.findings import Circumstances, Earlier, Seen, findings, ratio_of
 from zonal.auditing.record import audit_record
 from zonal.auditing.renames import named_as
 from zonal.auditing.savings import saving_of
+from zonal.display import Display
 from zonal.errors import TableError, ZonalError, option, quoted
 from zonal.history.opened import Database, check_database, opened
 from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture.picture import Picture
 from zonal.snapshot import Snapshot, table_names
-from zonal.study.advice_request import SAMPLE_ROWS, Progress, silent
-from zonal.study.audited_version import SAMPLE_QUERIES, AuditedVersion, Auditing
+from zonal.study.advice_request import Progress, silent
+from zonal.study.audited_version import AuditedVersion, Auditing
 from zonal.study.drawing import compared, is_wanted
+from zonal.study.sampling import Sampling
 from zonal.tables.protocol import Table, Versioned, is_versioned
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.trials.today import current
-from zonal.workload.logs import Logs, PathLike
+from zonal.workload.logs import Queries, workload_of
 from zonal.workload.query import Workload
 
 NOT_KEPT = "This audit isn't in the history."
 """How the note of an audit begins that the history couldn't store."""
 
-_NO_VIEWS: Mapping[str, str] = MappingProxyType({})
-
 
 def audit(
     table: Table | str,
     *,
-    queries: Workload | Logs | Sequence[PathLike] | PathLike,
-    names: Sequence[str] = (),
-    dialect: str | None = None,
-    timezone: str = "UTC",
-    views: Mapping[str, str] = _NO_VIEWS,
-    half_life_days: float | None = None,
-    cap: float | None = 0.2,
-    since: datetime | None = None,
-    sample: int = SAMPLE_QUERIES,
+    queries: Queries,
     at: int | None = None,
-    alert_ratio: float | None = 0.3,
-    alert_worse: float | None = 0.5,
-    alert_window: int = 10,
+    sampling: Sampling | None = None,
+    alerts: Alerts | None = None,
+    display: Display | None = None,
     database: Database = None,
-    look: bool = True,
-    sample_rows: int = SAMPLE_ROWS,
-    hide_literals: bool = False,
-    seed: int = 0,
-    picture: bool | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Replay the queries of logs on a table's statistics, and compare what they read with what they could.
 
-    An alert is due where the ratio of files read to files in the matching partitions is above `alert_ratio` and
+    An alert is due where the ratio of files read to files in the matching partitions is above a limit and
     clustering could save a tenth of what is read, as far as is known, or where it is worse than the best of the last
     audits. Nothing of the table is changed.
 
     Arguments:
         table: a path or a name, as for `open_table`, or an open table.
-        queries: logs (files or folders), `Logs`, which say themselves how they are to be read, or a workload.
-        names, dialect, timezone, views, half_life_days, cap: how to read the logs, as for `advise`.
-        since: leave out older entries of the logs.
-        sample: audit a seeded sample where there are more distinct queries than this.
+        queries: paths of logs, `Logs`, which say how they are to be read, or a workload.
         at: an older version to audit.
-        alert_ratio: the ratio above which an alert is due, or None.
-        alert_worse: how much worse than the best of the last audits is an alert (0.5: half as much again), or None.
-        alert_window: how many of the last audits to compare with.
+        sampling: how much of the log and of the table to look at, as `Sampling`.
+        alerts: when an alert is due, as `Alerts`.
+        display: what the result shows, as `Display`; a picture also has the files from before the worst commit.
         database: where audits are kept: a URL, an open `History`, or None for nowhere.
-        look: also sample rows and footers, for selectivity, row-group skipping, and the prediction of a fresh layout.
-        sample_rows: how many rows to sample.
-        hide_literals: show no values that queries compare with.
-        seed: of all random choices.
-        picture: draw the files, and those from before the worst commit, for a page or a notebook; by default, of
-            tables with up to 500 files.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
         progress: hears the name of each step, and how much of how much is done.
@@ -96,24 +74,21 @@ def audit(
         (0.62, [])
     """
     check_arguments(audit, locals())
-    limits = Limits(alert_ratio, alert_worse, alert_window)
-    how = Auditing(sample, limits, look, sample_rows, hide_literals, seed, picture)
+    how = Auditing(sampling or Sampling(), alerts or Alerts(), display or Display())
     how.check()
     check_database(database)
     source = table_of(table, catalog=catalog, storage_options=storage_options)
-    if not isinstance(queries, Workload | Logs):
-        queries = Logs(Logs.of(queries).paths, names, dialect, timezone, views, half_life_days, cap, since)
-    auditor = Auditor(source, queries, how, timezone=timezone, progress=progress)
+    auditor = auditor_of(source, queries, how, progress)
     return auditor.now(database) if at is None else auditor.at(at)
 
 
 def audit_versions(
     table: Table | str,
     *,
-    queries: Workload | Logs | Sequence[PathLike] | PathLike,
+    queries: Queries,
     versions: int,
-    how: Auditing | None = None,
-    timezone: str = "UTC",
+    sampling: Sampling | None = None,
+    display: Display | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
@@ -122,10 +97,10 @@ def audit_versions(
 
     Arguments:
         table: a path or a name of a Delta or Iceberg table, as for `open_table`, or an open one.
-        queries: logs (files or folders), `Logs`, which say themselves how they are to be read, or a workload.
+        queries: paths of logs, `Logs`, which say how they are to be read, or a workload.
         versions: how many versions to audit.
-        how: sample, limits and what is hidden.
-        timezone: of the sessions that ran the queries, where `queries` don't say.
+        sampling: how much of the log to look at, as `Sampling`.
+        display: what the results show, as `Display`; without, no picture is drawn.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
         progress: hears the name of each step, and how much of how much is done.
@@ -137,41 +112,33 @@ def audit_versions(
     """
     check_arguments(audit_versions, locals())
     source = table_of(table, catalog=catalog, storage_options=storage_options)
-    if not isinstance(queries, Workload | Logs):
-        queries = Logs(Logs.of(queries).paths, timezone=timezone)
-    chosen = how or Auditing()
-    chosen.check()
-    return Auditor(source, queries, chosen, timezone=timezone, progress=progress).last(versions)
+    how = Auditing(sampling or Sampling(), display=display or Display(picture=False))
+    how.check()
+    return auditor_of(source, queries, how, progress).last(versions)
 
 
+def auditor_of(table: Table, queries: Queries, how: Auditing, progress: Progress | None = None) -> "Auditor":
+    """Read a table's metadata and its logs, once for all versions."""
+    tell = progress or silent
+    tell("reading the table's metadata", 0, 0)
+    snapshot = read_snapshot(table)
+    workload = workload_of(queries, table_names(snapshot), snapshot.schema.names, partial(tell, "reading the logs"))
+    if not workload.queries:
+        why = workload.summary.nobody_asks(hide=how.display.hide_literals)
+        raise TableError(f"There is nothing to ask of {quoted(snapshot.name, limit=200)}. {why}")
+    return Auditor(table, snapshot, workload, how, tell)
+
+
+@dataclass(frozen=True, eq=False)
 class Auditor:
-    """A table and its queries, ready to be audited at any version; logs are read once."""
+    """A table and its queries, ready to be audited at any version."""
 
-    def __init__(
-        self,
-        table: Table,
-        queries: Workload | Logs,
-        how: Auditing,
-        *,
-        timezone: str = "UTC",
-        progress: Progress | None = None,
-    ) -> None:
-        self.table, self.how = table, how
-        self.tell = progress or silent
-        self.timezone = timezone if isinstance(queries, Workload) else queries.timezone
-        self.tell("reading the table's metadata", 0, 0)
-        self.snapshot = read_snapshot(table)
-        self.workload = queries if isinstance(queries, Workload) else self._read(queries)
-        if not self.workload.queries:
-            why = self.workload.summary.nobody_asks(hide=how.hide_literals)
-            raise TableError(f"There is nothing to ask of {quoted(self.snapshot.name, limit=200)}. {why}")
-
-    def _read(self, logs: Logs) -> Workload:
-        return logs.read(
-            table_names(self.snapshot),
-            self.snapshot.schema.names,
-            lambda done, total: self.tell("reading the logs", done, total),
-        )
+    table: Table
+    snapshot: Snapshot
+    """The newest version, or the one at which the table was opened."""
+    workload: Workload
+    how: Auditing
+    tell: Progress
 
     def now(self, database: Database = None) -> Audit:
         """Audit the newest version, compare it with the last audits, and add it to them.
@@ -182,9 +149,9 @@ class Auditor:
             raise TableError(f"{quoted(self.snapshot.name, limit=200)} has no files: there is nothing to audit.")
         is_pinned = is_versioned(self.table) and self.table.pinned
         with opened(None if is_pinned else database) as history:
-            past = [] if history is None else history.audits(self.snapshot.location, limit=self.how.limits.window)
+            past = [] if history is None else history.audits(self.snapshot.location, limit=self.how.alerts.window)
             ratios = [record.ratio for record in past if record.ratio is not None]
-            result = self._audit(self.table, self.snapshot, ratios, look=self.how.look)
+            result = self._audit(self.table, self.snapshot, ratios, look=self.how.sampling.look)
             return result if history is None else _remembered(result, history)
 
     def at(self, version: int) -> Audit:
@@ -198,7 +165,7 @@ class Auditor:
             raise TableError(f"Version {version} of {quoted(self.snapshot.name, limit=200)} has no files.")
         newest = self.snapshot
         if snapshot.schema.equals(newest.schema) and snapshot.physical == newest.physical:  # names may come again
-            return self._audit(pinned, snapshot, [], look=self.how.look)
+            return self._audit(pinned, snapshot, [], look=self.how.sampling.look)
         return self._audit(pinned, named_as(snapshot, self.snapshot), [], look=False)
 
     def last(self, count: int) -> tuple[Audit, ...]:
@@ -224,12 +191,16 @@ class Auditor:
         self, table: Table, snapshot: Snapshot, past: Sequence[float], *, look: bool, blame: bool = True
     ) -> Audit:
         began = time.monotonic()
-        case = AuditedVersion(table, snapshot, self.workload, self.timezone, self.how, self.tell)
+        case = AuditedVersion(table, snapshot, self.workload, self.how, self.tell)
         seen = case.look() if look else Seen()
         commits = self._commits(snapshot, case) if blame else Commits()
         drift = self._drift(case, seen, past)
         circumstances = Circumstances(
-            datetime.now(zones.utc), self.workload.summary, self.how.seed, self.how.hide_literals, tuple(case.notes)
+            datetime.now(zones.utc),
+            self.workload.summary,
+            self.how.sampling.seed,
+            self.how.display.hide_literals,
+            tuple(case.notes),
         )
         before = self._before(snapshot, commits)
         earlier = _earlier(before, case) if before is not None and commits.culprits else None
@@ -241,11 +212,11 @@ class Auditor:
 
     def _is_drawn(self, snapshot: Snapshot, *, blame: bool) -> bool:
         """Tell whether to draw; a series of versions gets pictures only on request."""
-        return bool(self.how.picture) or (blame and is_wanted(self.how.picture, snapshot))
+        return bool(self.how.display.picture) or (blame and is_wanted(self.how.display.picture, snapshot))
 
     def _drift(self, case: AuditedVersion, seen: Seen, past: Sequence[float]) -> Drift:
         saving = saving_of(case.snapshot, case.asked, case.replayed, seen.fresh_shares)
-        return drift_of(ratio_of(case.replayed, case.asked), past, self.how.limits, saving)
+        return drift_of(ratio_of(case.replayed, case.asked), past, self.how.alerts, saving)
 
     def _commits(self, snapshot: Snapshot, case: AuditedVersion) -> Commits:
         if not snapshot.commits:
@@ -264,14 +235,14 @@ class Auditor:
     def _picture(self, before: Snapshot | None, snapshot: Snapshot, case: AuditedVersion) -> Picture | None:
         """Draw the table, and beside it the version from before the worst commit, where that is known."""
         keys = () if snapshot.layout is None else snapshot.layout.columns
-        return compared(before or snapshot, snapshot, keys, case.asked, hide=self.how.hide_literals)
+        return compared(before or snapshot, snapshot, keys, case.asked, hide=self.how.display.hide_literals)
 
     def _before(self, snapshot: Snapshot, commits: Commits) -> Snapshot | None:
         """Return the last version with files from before the worst commit; None where it isn't known any more.
 
         Where no commit did harm, a picture still gets the version before one that replaced files.
         """
-        replacing = [each for each in commits.told if each.replaced] if self.how.picture else []
+        replacing = [each for each in commits.told if each.replaced] if self.how.display.picture else []
         worst = next(iter([*commits.culprits, *replacing]), None)
         commit = None if worst is None or worst.since is None else snapshot.commits.get(worst.since)
         while commit is not None and commit.parent is not None:

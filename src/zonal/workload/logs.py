@@ -72,5 +72,12 @@ class Logs:
         )
 
 
+def workload_of(
+    queries: "Queries", names: Sequence[str], columns: Sequence[str], progress: Callable[[int, int], None] | None = None
+) -> Workload:
+    """Return the queries of a table with these names and columns as a workload; logs are read."""
+    return queries if isinstance(queries, Workload) else Logs.of(queries).read(names, columns, progress)
+
+
 Queries = Workload | Logs | Sequence[PathLike] | PathLike
 """Queries as the verbs take them: paths of logs, logs and how to read them, or a workload."""

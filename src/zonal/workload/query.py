@@ -102,6 +102,8 @@ class Workload:
 
     queries: tuple[Query, ...]
     summary: Summary
+    timezone: str = "UTC"
+    """Of the sessions that ran the queries."""
 
     @classmethod
     def of(
@@ -120,7 +122,9 @@ class Workload:
         read = [parse_where(text, dialect=dialect, now=now, timezone=timezone) for text in conditions]
         queries = [Query(p, 1.0, 1, source=f"condition {number}") for number, p in enumerate(read, 1)]
         full = sum(not is_usable(predicate) for predicate in read)
-        return cls(tuple(queries), Summary(len(read), len(read), len(read), 0, 0, full, dialect=dialect or ""))
+        return cls(
+            tuple(queries), Summary(len(read), len(read), len(read), 0, 0, full, dialect=dialect or ""), timezone
+        )
 
 
 def is_usable(predicate: Predicate) -> bool:

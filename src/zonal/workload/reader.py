@@ -83,7 +83,8 @@ def read_workload(
         if progress:
             progress(done, total)
     summary = recent.counted(reader.summary())
-    return Workload(weigh(list(reader.tallies.values()), half_life_days=half_life_days, cap=cap), summary)
+    weighed = weigh(list(reader.tallies.values()), half_life_days=half_life_days, cap=cap)
+    return Workload(weighed, summary, timezone)
 
 
 def _check(tables: Sequence[str], half_life_days: float | None, cap: float | None) -> None:

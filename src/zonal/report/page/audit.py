@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from zonal.auditing.audit import Audit, CommitAudit, QueryAudit
-from zonal.auditing.drift import Limits
+from zonal.auditing.drift import Alerts
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.report.command import CommandOptions
 from zonal.report.page.audit_charts import commits_chart, queries_chart, trend_chart
@@ -31,7 +31,7 @@ from zonal.values.sizes import size_text
 _LONG = 600
 _MOST_QUERIES = 10
 _MOST_LISTED = 20
-_LIMIT = Limits().ratio
+_LIMIT = Alerts().ratio
 _LARGE = ("rows matching", "clustered anew", "for nothing")
 """Facts that the tiles show."""
 _MOST_CHOSEN = 20
