@@ -58,7 +58,7 @@ def letters(
     share: float | None = None,
     switch: bool = False,
     at: datetime | None = None,
-    names: Sequence[str] = (),
+    words: Sequence[str] = (),
     logs: "Sequence[str | os.PathLike[str]] | None" = None,
     paths: Sequence[str | os.PathLike[str]] = (),
     options: Mapping[str, str] | None = None,
@@ -76,8 +76,8 @@ def letters(
         ({"share": "a fifth"}, "share='a fifth' is not a number, or None."),
         ({"switch": 1}, "switch=1 is not True or False."),
         ({"at": "2026-01-01"}, "at='2026-01-01' is not a datetime, or None."),
-        ({"names": "orders"}, "names='orders' is not a sequence of texts."),
-        ({"names": ["a", 3]}, "names=['a', 3] is not a sequence of texts."),
+        ({"words": "orders"}, "words='orders' is not a sequence of texts."),
+        ({"words": ["a", 3]}, "words=['a', 3] is not a sequence of texts."),
         ({"paths": [1.5]}, "paths=[1.5] is not a sequence of paths."),
         ({"options": {"a": 1}}, "options={'a': 1} is not a mapping of texts to texts, or None."),
         ({"tell": "me"}, "tell='me' is not a function, or None."),
@@ -95,8 +95,8 @@ def test_a_message_names_the_argument_its_value_and_what_it_should_be(given, mes
 def test_arguments_as_annotated_are_accepted(tmp_path):
     whole = pa.scalar(5).as_py()
     check_arguments(letters, {"text": "", "whole": whole, "share": 1, "switch": True, "at": datetime.now()})
-    check_arguments(letters, {"share": 0.5, "names": ("a",), "paths": [tmp_path, "a"], "options": {}, "tell": print})
-    check_arguments(letters, {"share": None, "names": [], "options": None, "logs": 5, "another": 5})
+    check_arguments(letters, {"share": 0.5, "words": ("a",), "paths": [tmp_path, "a"], "options": {}, "tell": print})
+    check_arguments(letters, {"share": None, "words": [], "options": None, "logs": 5, "another": 5})
 
 
 def test_on_the_command_line_flags_are_named():

@@ -115,7 +115,7 @@ def test_a_layout_that_saves_less_than_it_costs_is_left(tmp_path):
 
 def test_advice_is_the_same_every_time(tmp_path):
     table = home("delta", tmp_path).make(parts_of(events(20_000), 5))
-    asked = {"queries": Workload.of(dashboards(24)), "target_file_size": 20_000, "seed": 3}
+    asked = {"queries": Workload.of(dashboards(24)), "target_file_size": 20_000, "sampling": zonal.Sampling(seed=3)}
     one, other = (advise(table.name, **asked) for _ in range(2))
     assert [(c.text, c.layout, c.reads) for c in one.candidates] == [
         (c.text, c.layout, c.reads) for c in other.candidates
