@@ -11,6 +11,7 @@ from rich.markup import escape
 from zonal import __version__
 from zonal.cli.advise import advise
 from zonal.cli.audit import ALERT, FAILED, audit
+from zonal.cli.clean import clean
 from zonal.cli.cluster import cluster
 from zonal.cli.demo import demo
 from zonal.cli.explain import explain
@@ -73,6 +74,15 @@ _EXAMPLES: dict[Callable[..., None], tuple[type[Verb], tuple[str, ...]]] = {
         (
             "zonal audit lake/events --queries logs/ --since 7d --report audit.html",
             "zonal audit --config zonal.toml",
+        ),
+    ),
+    clean: (
+        Verb,
+        (
+            "zonal clean lake/events --expire 30d",
+            "zonal clean lake/events --expire 30d --yes",
+            "zonal clean lake/events --undo 20260131-120000-0123abcd",
+            "zonal clean lake/events --purge --older-than 14d --yes",
         ),
     ),
 }

@@ -5,11 +5,14 @@ from typing import Protocol, TypeGuard
 
 import pyarrow as pa
 
+from zonal.cleaning.retention import Retention
+from zonal.cleaning.spares import Spares
 from zonal.errors import LayoutError
 from zonal.layouts.layout import Layout
 from zonal.parquet.footer import Footer
 from zonal.plan.rewrite import Rewrite, Scan, Writing, Written
 from zonal.snapshot import Commit, Snapshot
+from zonal.storage import Storage
 from zonal.values.arrays import Int64Array
 
 LAYOUT_PROPERTY = "zonal.layout"
@@ -101,6 +104,33 @@ class Rewritable(Readable, Protocol):
         """
 
 
+class Cleanable(Table, Protocol):
+    """A table that knows which files nobody needs."""
+
+    def place(self) -> Storage:
+        """Return the table's folder: nothing outside of it is ever touched."""
+
+    def spare(self, retention: Retention) -> Spares:
+        """Return the files in the table's folder that no version needs which is kept; nothing is changed.
+
+        The newest metadata decides. What can't be proved is left, and told; metadata that can't be read is a
+        `TableError`.
+        """
+
+    def needed(self, retention: Retention) -> set[str]:
+        """Return all files that the versions need which are kept, by all their `spellings`."""
+
+
+class Expirable(Cleanable, Protocol):
+    """A table whose snapshots are removed from its metadata before their files are spare."""
+
+    def expire(self, retention: Retention) -> tuple[int, ...]:
+        """Remove expired snapshots in one atomic commit, and return their ids.
+
+        Where it isn't known whether the commit happened, a `CommitUnknownError` says so.
+        """
+
+
 class Destination(Protocol):
     """A table that doesn't exist yet, for `--into`."""
 
@@ -158,6 +188,16 @@ def is_rewritable(table: Table) -> TypeGuard[Rewritable]:
 def is_readable(table: Table) -> TypeGuard[Readable]:
     """Tell whether workers can read the table's rows."""
     return hasattr(table, "scan")
+
+
+def is_cleanable(table: Table) -> TypeGuard[Cleanable]:
+    """Tell whether a table knows which files nobody needs."""
+    return hasattr(table, "spare")
+
+
+def is_expirable(table: Table) -> TypeGuard[Expirable]:
+    """Tell whether snapshots are removed from a table's metadata when they expire."""
+    return hasattr(table, "expire")
 
 
 def recorded_layout(properties: Mapping[str, str]) -> tuple[Layout | None, tuple[str, ...]]:

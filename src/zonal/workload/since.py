@@ -1,13 +1,11 @@
 """The time from which queries count, as text: a date, a time, or an age such as `7d`."""
 
-import re
-from datetime import datetime, timedelta
+from datetime import datetime
 from datetime import timezone as zones
 
+from zonal.errors import ZonalError
+from zonal.values.durations import parse_duration
 from zonal.workload.query import LogError
-
-_AGO = re.compile(r"(\d{1,6})\s*([mhdw])")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def parse_since(text: str, now: datetime | None = None) -> datetime:
@@ -17,11 +15,11 @@ def parse_since(text: str, now: datetime | None = None) -> datetime:
     (datetime.datetime(2026, 1, 6, 0, 0, tzinfo=datetime.timezone.utc), \
 datetime.datetime(2026, 1, 5, 12, 30, tzinfo=datetime.timezone.utc))
     """
-    if ago := _AGO.fullmatch(text.strip().lower()):
-        try:
-            return (now or datetime.now(zones.utc)) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        except OverflowError:
-            raise LogError(f"{text!r} is longer ago than any time.") from None
+    try:
+        if (ago := parse_duration(text)) is not None:
+            return (now or datetime.now(zones.utc)) - ago
+    except (OverflowError, ZonalError):
+        raise LogError(f"{text!r} is longer ago than any time.") from None
     try:
         time = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:

@@ -12,6 +12,7 @@ from zonal.layouts.layout import Layout
 from zonal.report.terminal.text import layout_text
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.outcome import Clustering
+from zonal.verbs.clean import Cleaning
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth
 
@@ -40,6 +41,8 @@ def _plain(value: object) -> object:
         return {**_fields(value.depth), "verdict": value.verdict}
     if isinstance(value, Explanation):
         return {**_fields(value), "share_of_bytes": value.share_of_bytes}
+    if isinstance(value, Cleaning):
+        return {**_fields(value), "bytes": value.bytes, "totals": _plain(value.totals)}
     if isinstance(value, Advice):
         return _advice(value)
     if isinstance(value, Layout):

@@ -15,6 +15,7 @@ from zonal.report.notebook.rectangles import rectangles
 from zonal.report.page.frame import NOTHING, Html, Row, described, element, joined, listed, name, table, text
 from zonal.report.palette import NOTEBOOK_LINE
 from zonal.report.terminal.audit import audit_facts, audit_notes, commit_text, hindered, known_share, verdict
+from zonal.report.terminal.clean import cleaning_facts
 from zonal.report.terminal.cluster import clustering_facts, nothing_text, plan_facts, table_text
 from zonal.report.terminal.text import layout_text
 from zonal.report.wording import (
@@ -35,6 +36,7 @@ from zonal.report.wording import (
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.outcome import Clustering
 from zonal.values.sizes import size_text
+from zonal.verbs.clean import Cleaning
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import TableHealth
 
@@ -240,6 +242,20 @@ def _plan(plan: ClusteringPlan) -> Iterator[Html]:
     yield element("p", text("Nothing was changed."))
 
 
+def _cleaning(done: Cleaning) -> Iterator[Html]:
+    yield _heading("Clean-up of ", done.table)
+    yield _facts(fact for fact in cleaning_facts(done) if fact[0] not in ("", "table"))
+    yield _table(
+        "By the reason why nobody needs them.",
+        ("reason", "files", "bytes"),
+        done.totals,
+        lambda total: _row(total.reason, f"{total.files:,}", size_text(total.bytes)),
+    )
+    yield _lines("Left:", done.notes)
+    if done.action == "plan":
+        yield element("p", text("Nothing was changed."))
+
+
 def _audit(audit: Audit) -> Iterator[Html]:
     yield _heading("Audit of ", audit.table)
     for sentence in verdict(audit):
@@ -290,4 +306,5 @@ _WRITERS: tuple[tuple[type[Shown], Callable[..., Iterator[Html]]], ...] = (
     (Clustering, _clustering),
     (ClusteringPlan, _plan),
     (Audit, _audit),
+    (Cleaning, _cleaning),
 )

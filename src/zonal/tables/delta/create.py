@@ -1,7 +1,6 @@
 """Create Delta tables for `--into`: files are written first, then one commit makes the table appear."""
 
 import json
-import re
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs
 
+from zonal.cleaning.quarantine import FOLDER as QUARANTINE
 from zonal.errors import ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Property, Writing, Written
+from zonal.plan.run import RUN_FOLDER
 from zonal.storage import Storage
 from zonal.storage.durability import flush_folders
 from zonal.tables.delta.actions import add_action, stats_json
@@ -30,8 +31,6 @@ from zonal.tables.delta.schema import TIMESTAMP_NTZ, delta_schema, file_fields
 from zonal.tables.hive_folders import hive_folders
 from zonal.tables.protocol import LAYOUT_PROPERTY, Sending, unheard
 from zonal.values.columns import find
-
-_RUN_FOLDER = re.compile(r"zonal-[0-9a-f]+-\d{8}-\d{6}-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,10 +175,10 @@ class DeltaDestination:
 
 
 def _is_left_over(entry: Path) -> bool:
-    """Tell whether a failed run left this: its own folder, or a log without commits."""
+    """Tell whether a failed run left this: its own folder, a log without commits, or a quarantine of such files."""
     if entry.name == "_delta_log" and entry.is_dir():
         return all(name.name.startswith(".") for name in entry.iterdir())
-    return _RUN_FOLDER.fullmatch(entry.name) is not None and entry.is_dir()
+    return (RUN_FOLDER.fullmatch(entry.name) is not None or entry.name == QUARANTINE) and entry.is_dir()
 
 
 def _info(plan: _Plan, added: Sequence[Written], now: int) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def replay(
         begun = _begin(log, wanted, resolve)
     replayed, numbers = begun.replayed, range(begun.version + 1, wanted + 1)
     for number, text in zip(numbers, log.read_all(log.commits[n] for n in numbers), strict=True):
-        replayed.apply(_actions(text, log.commits[number].path), number)
+        replayed.apply(actions_in(text, log.commits[number].path), number)
     if replayed.protocol is None or replayed.metadata is None:
         what = "protocol" if replayed.protocol is None else "metaData"
         raise TableError(f"The log {quoted(log.folder, limit=300)} has no {what} action up to version {wanted}.")
@@ -128,7 +128,7 @@ def named_in(log: LogFolder, versions: Iterable[int], resolve: Callable[[str], s
     infos = [log.commits[number] for number in versions]
     found: set[str] = set()
     for info, text in zip(infos, log.read_all(infos), strict=True):
-        adds = (action.get("add") for action in _actions(text, info.path))
+        adds = (action.get("add") for action in actions_in(text, info.path))
         found |= {resolve(str(add["path"])) for add in adds if isinstance(add, dict) and "path" in add}
     return found
 
@@ -171,7 +171,8 @@ def _begin(log: LogFolder, wanted: int, resolve: Callable[[str], str]) -> _Begun
 _scan = json.JSONDecoder().raw_decode
 
 
-def _actions(text: str, path: str) -> Iterator[dict[str, Any]]:
+def actions_in(text: str, path: str) -> Iterator[dict[str, Any]]:
+    """Yield the actions of a JSON file of the log; a line that is none is a `TableError`."""
     # Lines end with \n only: str.splitlines would also cut at U+2028, which JSON allows inside strings.
     for number, line in enumerate(text.split("\n"), 1):
         if line := line.strip():
@@ -311,7 +312,7 @@ def _read_checkpoint(log: LogFolder, infos: Iterable[pa.fs.FileInfo], replayed: 
     sidecars: list[str] = []
     for info in infos:
         if info.base_name.endswith(".json"):
-            actions = list(_actions(log.read(info), info.path))
+            actions = list(actions_in(log.read(info), info.path))
         else:
             actions, adds = read_checkpoint_file(log.filesystem, info.path, replayed.resolve)
             sources.append(adds)
@@ -333,7 +334,7 @@ def _commit(version: int, info: Info, file: pa.fs.FileInfo) -> Commit:
     if engine := info.get("engineInfo") or info.get("clientVersion"):  # older ones of delta-rs know the latter only
         details[ENGINE] = _text(engine)
     # "In-Commit Timestamps": where a table has them, they are the version's time.
-    time = _time(info.get("inCommitTimestamp")) or _time(info.get("timestamp")) or file.mtime
+    time = moment(info.get("inCommitTimestamp")) or moment(info.get("timestamp")) or file.mtime
     operation = _text(info.get("operation", "UNKNOWN"))
     return Commit(
         version,
@@ -351,7 +352,8 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _time(milliseconds: object) -> datetime | None:
+def moment(milliseconds: object) -> datetime | None:
+    """Return a time of the log, which is in milliseconds since 1970; None where it is none."""
     try:
         return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=int(str(milliseconds)))
     except (ValueError, OverflowError):

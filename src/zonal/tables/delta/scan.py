@@ -116,16 +116,23 @@ def _vector(descriptor: Mapping[str, Any], root: str, resolve: Callable[[str], s
         if not size <= len(data) < size + 4:
             raise ValueError(f"{len(data)} bytes instead of {size}")
         return Vector(rows, inline=data[:size])
+    location = vector_location(descriptor, root, resolve)
+    # Length and checksum, four bytes each, frame the vector in its file.
+    return Vector(rows, location=location, offset=int(descriptor.get("offset") or 0), size=size + 8)
+
+
+def vector_location(descriptor: Mapping[str, Any], root: str, resolve: Callable[[str], str]) -> str | None:
+    """Return the file that a deletion vector lies in; None for one in the log itself."""
+    kind, text = descriptor["storageType"], str(descriptor["pathOrInlineDv"])
     if kind == "u":
         # A random prefix, which may be empty, and a UUID in 20 characters.
         prefix, name = text[:-20], f"deletion_vector_{uuid.UUID(bytes=z85(text[-20:]))}.bin"
-        location = f"{root}/{prefix}/{name}" if prefix else f"{root}/{name}"
-    elif kind == "p":
-        location = resolve(text)
-    else:
-        raise ValueError(f"unknown storage type {quoted(str(kind))}")
-    # Length and checksum, four bytes each, frame the vector in its file.
-    return Vector(rows, location=location, offset=int(descriptor.get("offset") or 0), size=size + 8)
+        return f"{root}/{prefix}/{name}" if prefix else f"{root}/{name}"
+    if kind == "p":
+        return resolve(text)
+    if kind == "i":
+        return None
+    raise ValueError(f"unknown storage type {quoted(str(kind))}")
 
 
 def z85(text: str) -> bytes:

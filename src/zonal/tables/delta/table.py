@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
+from zonal.cleaning.retention import Retention
+from zonal.cleaning.spares import Spares
 from zonal.errors import ColumnError, TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.parquet.codecs import CODECS, known_codec
@@ -23,6 +25,7 @@ from zonal.tables.delta.log import Metadata, Protocol, State, named_in, replay
 from zonal.tables.delta.partition_values import constants
 from zonal.tables.delta.scan import Columns, deletion_vector
 from zonal.tables.delta.schema import read_schema
+from zonal.tables.delta.spare_files import Log, spare_files
 from zonal.tables.delta.traits import traits_of
 from zonal.tables.hive_folders import hive_folders
 from zonal.tables.protocol import Sending, recorded_layout, unheard
@@ -207,6 +210,29 @@ class DeltaTable:
         log, state = self._log(), self._replay(None)
         since = [number for number in log.commits if number > (rewrite.base.version or 0)]
         return {file.path for file in state.find(ours)} | named_in(log, since, self._storage.resolve) & ours
+
+    def place(self) -> Storage:
+        """Return the table's folder; see `Cleanable`."""
+        return self._storage
+
+    def spare(self, retention: Retention) -> Spares:
+        """Return the files that no version needs which is kept; see `Cleanable`."""
+        return spare_files(self._whole_log(), retention, self.name)
+
+    def needed(self, retention: Retention) -> set[str]:
+        """Return the files that the versions need which are kept; see `Cleanable`."""
+        return self._whole_log().needed(retention)
+
+    def _whole_log(self) -> Log:
+        """Read all commits; refuse a table with a feature by which it may need files that aren't known here."""
+        log = Log.read(self._log(), self._storage)
+        _refuse_unreadable(log.state.protocol, self.name)
+        if blockers := _blockers(log.state.protocol, log.state.metadata):
+            raise TableError(
+                f"{quoted(self.name, limit=300)} can't be cleaned: zonal doesn't know which files its "
+                f"{', '.join(blockers)} needs."
+            )
+        return log
 
     def _replay(self, version: int | None, *, after: State | None = None) -> State:
         return replay(self._log(), self._storage.resolve, version=version, after=after)

@@ -109,7 +109,7 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema, sending:
             commit_updates(table, *asked)
             return snapshot_id
         except Exception as error:
-            if not isinstance(error, CommitFailedException) and not _is_retried(error):
+            if not isinstance(error, CommitFailedException) and not is_retried(error):
                 return _looked_up(target, snapshot_id, error)
             failed.append(work)  # perhaps: a client that repeats requests can report the failure of the second
         time.sleep(min(0.05 * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.5))  # noqa: S311 - only a pause
@@ -175,7 +175,7 @@ def prepared(name: str, write: Callable[[], Updates], clean: Callable[[], None],
     return updates
 
 
-def _is_retried(error: Exception) -> bool:
+def is_retried(error: Exception) -> bool:
     """Tell whether nothing was committed: another commit took our numbers first, or SQLite was locked."""
     text = str(error)
     numbers = isinstance(error, ValueError) and ("sequence number" in text or "first row id" in text)

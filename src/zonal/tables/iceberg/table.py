@@ -16,23 +16,27 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot as PyIcebergSnapshot
 from pyiceberg.utils.config import Config
 
+from zonal.cleaning.retention import Retention
+from zonal.cleaning.spares import Spares
 from zonal.errors import TableError, option, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Rewrite, Scan, Writing
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
-from zonal.storage import refuse_special
+from zonal.storage import Storage, refuse_special
 from zonal.storage.causes import hidden
 from zonal.storage.connection import PATIENCE, within
 from zonal.storage.options import for_pyiceberg
 from zonal.tables.iceberg.bounds import arrow_schema, fields, leaves
 from zonal.tables.iceberg.commit import Target, commit_rewrite, files_since
 from zonal.tables.iceberg.errors import what_of
+from zonal.tables.iceberg.expiry import expire
 from zonal.tables.iceberg.files import blockers_of, field_text, files_of, set_fields
 from zonal.tables.iceberg.io import opened_by_storage
 from zonal.tables.iceberg.live_files import LiveFiles, ManifestCache, read_live
 from zonal.tables.iceberg.operations import commit_of, time_of
 from zonal.tables.iceberg.scan import global_specs, scan
 from zonal.tables.iceberg.settings import storage_of, writing_of
+from zonal.tables.iceberg.spare_files import needed_files, spare_files
 from zonal.tables.iceberg.traits import traits_of
 from zonal.tables.protocol import Sending, recorded_layout, unheard
 from zonal.values.arrays import Int64Array
@@ -206,6 +210,24 @@ class IcebergTable:
     def refers_to(self, rewrite: Rewrite) -> set[str]:
         """Return those of a rewrite's new files that a snapshot since its base has; see `Rewritable.refers_to`."""
         return files_since(self._load(), rewrite)
+
+    def place(self) -> Storage:
+        """Return the table's folder; see `Cleanable`."""
+        return storage_of(self.table)
+
+    def spare(self, retention: Retention) -> Spares:
+        """Return the files that no snapshot needs which is kept; see `Cleanable`."""
+        self._committed_to()
+        return spare_files(self._load(), retention, self.name)
+
+    def needed(self, retention: Retention) -> set[str]:
+        """Return the files that the snapshots need which are kept; see `Cleanable`."""
+        return needed_files(self._load(), retention)
+
+    def expire(self, retention: Retention) -> tuple[int, ...]:
+        """Remove expired snapshots from the metadata; see `Expirable`."""
+        self._committed_to()
+        return expire(self.name, self._load, retention)
 
     def _branch(self) -> str | None:
         """Return the branch that the version names; None for a tag or a snapshot."""

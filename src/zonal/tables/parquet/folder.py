@@ -12,6 +12,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
+from zonal.cleaning.retention import Retention
+from zonal.cleaning.run_folders import leftovers
+from zonal.cleaning.spares import Spares
 from zonal.errors import LayoutError, TableError, option, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.parquet import statistics as decode
@@ -30,6 +33,10 @@ from zonal.values.arrays import Int64Array
 from zonal.values.columns import find, leaf_type, leaves
 
 _BOUNDS_ADVICE = "Write the Parquet files with statistics of this column: pyarrow's write_statistics, Spark's default."
+
+_NO_LOG = (
+    "Plain Parquet has no log: only folders of zonal's own broken copies can be told from rows that somebody wants."
+)
 
 THREADS = 16
 """Footers read at once: each is one small request that mostly waits for the storage."""
@@ -112,6 +119,21 @@ class ParquetTable:
     def scan(self, snapshot: Snapshot, files: Int64Array, *, columns: Sequence[str] | None = None) -> Scan:
         """Return how workers read these files: columns by name, Hive partition columns from the folders' names."""
         return scan_files(snapshot, files, self.storage, columns)
+
+    def place(self) -> Storage:
+        """Return the folder; see `Cleanable`."""
+        return self.storage
+
+    def spare(self, retention: Retention) -> Spares:
+        """Return what broken copies have left; see `Cleanable`. Of other files, nothing tells who needs them."""
+        listed = self._storage.get_file_info(fs.FileSelector(self._root, recursive=True, allow_not_found=True))
+        refuse_managed(self.name, self._storage, self._root, (info.path for info in listed))
+        files, notes = leftovers(self.storage, self.storage.root, retention, set)
+        return Spares(tuple(files), notes=(*notes, _NO_LOG))
+
+    def needed(self, retention: Retention) -> set[str]:  # noqa: ARG002
+        """Return nothing: a folder has no metadata that could need a file; see `Cleanable`."""
+        return set()
 
     def footer(self, path: str) -> Footer:
         """Return a file's footer, cached where a snapshot has read it."""
