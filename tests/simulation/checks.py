@@ -90,7 +90,8 @@ def own(verb: Verb, ledger: Ledger, world: World) -> Iterator[str]:
         inside = path.startswith(root) if verb.writes_source else not path.startswith(root)
         if not path.startswith(world.folder) or not inside:
             yield f"wrote-outside: {world.relative(path)}"
-    for path in sorted({*world.removed} - {*world.created}):
+    # What is in quarantine may go: `clean` proves that it comes back, or that nobody needs it.
+    for path in sorted(path for path in {*world.removed} - {*world.created} if "/_zonal_quarantine/" not in path):
         yield f"removed-foreign: {world.relative(path)}"
 
 

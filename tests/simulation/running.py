@@ -30,6 +30,8 @@ LEDGERS: dict[str, tuple[type[Ledger], ...]] = {
     "iceberg2": (IcebergLedger,),
     "iceberg3": (Iceberg3,),
     "into": (DeltaLedger, IcebergLedger),
+    "clean-delta": (DeltaLedger, VectorLedger),
+    "clean-iceberg": (Iceberg1, IcebergLedger, Iceberg3),
 }
 """Kinds of schedules, and the tables of each."""
 
@@ -85,8 +87,8 @@ def _run(kind: str, seed: int, folder: Path, world: World, things: Drawing | Non
         ledger.act(rng.choice([act for act in ledger.ACTS if act not in ledger.UNSETTLING and act != "squat"]))
     before = len(ledger.done)
     ledger.past = ledger.past[-1:]
-    catalog = asked.get("into", ledger.table.name).startswith("iceberg:")
-    world.things = (things or partial(drawn, catalog=catalog))(rng, ledger, world)
+    catalog = (asked.get("into") or ledger.table.name).startswith("iceberg:")
+    world.things = (things or partial(drawn, catalog=catalog, more=verb.calls))(rng, ledger, world)
     stale: list[str] = []
     world.on_commit = lambda: (verb.committed(ledger, asked), stale.extend(_stale(verb, ledger)))
     error = _perform(verb, ledger, asked, world)
@@ -94,7 +96,7 @@ def _run(kind: str, seed: int, folder: Path, world: World, things: Drawing | Non
     found = [text.replace(str(folder), "") for text in found]
     outcome = "crash" if world.dead else type(error).__name__ if error is not None else "done"
     outcome = "skipped" if world.strange is not None and not found else outcome
-    shown = {name: value for name, value in asked.items() if name != "storage_options"}
+    shown = {name: value for name, value in asked.items() if name not in ("storage_options", "there")}
     told = f"{shown}; {[(number, thing.name) for number, thing in world.fired]}; others: {ledger.done[:before]} before"
     told += f" -> {outcome} {str(error or '')[:300]}{world.strange or ''}"
     return Verdict(kind, seed, outcome, tuple(found), told.replace(str(folder), ""), tuple(world.events))

@@ -41,13 +41,18 @@ JUMPS = (-(10**9), -86_400, -60, 3600, 10**9)
 """Seconds by which a clock is set."""
 
 
-def drawn(rng: Random, ledger: Ledger, world: World, *, catalog: bool) -> list[Thing]:
-    """Draw a schedule; `catalog` tells whether commits go to a catalog or to a log of files."""
-    return [thing for _ in range(rng.choice([1, 1, 2, 2, 3, 4])) for thing in _one(rng, ledger, world, catalog)]
+def drawn(rng: Random, ledger: Ledger, world: World, *, catalog: bool, more: tuple[str, ...] = ()) -> list[Thing]:
+    """Draw a schedule; `catalog` tells whether commits go to a catalog or to a log of files.
+
+    Things happen at events of `more` kinds, too.
+    """
+    kinds = (*(CATALOG if catalog else STORAGE), *more)
+    things = range(rng.choice([1, 1, 2, 2, 3, 4]))
+    return [thing for _ in things for thing in _one(rng, ledger, world, kinds, catalog=catalog)]
 
 
-def _one(rng: Random, ledger: Ledger, world: World, catalog: bool) -> Iterator[Thing]:
-    kind = rng.choice(CATALOG if catalog else STORAGE)
+def _one(rng: Random, ledger: Ledger, world: World, kinds: tuple[str, ...], *, catalog: bool) -> Iterator[Thing]:
+    kind = rng.choice(kinds)
     count = 1 + int(rng.random() ** 2 * MOST.get(kind, 6))
     (sort,) = rng.choices(list(_SHARES), weights=list(_SHARES.values()))
     if sort == "another writer":

@@ -16,6 +16,7 @@ from importlib import import_module
 
 from pyiceberg.utils.concurrent import ExecutorFactory
 
+import zonal.cleaning
 import zonal.plan
 import zonal.rewriting
 import zonal.storage
@@ -37,9 +38,23 @@ def replaced(stack: ExitStack, owner: object, name: str, value: object) -> None:
     setattr(owner, name, value)
 
 
+_PACKAGES = (
+    zonal.cleaning, zonal.plan, zonal.rewriting, zonal.storage, zonal.study, zonal.tables, zonal.verbs, zonal.worker,
+)  # fmt: skip
+
+
 def load_everything() -> None:
     """Import all modules that a verb might import later: what a schedule replaces must be there before it begins."""
-    for package in (zonal.plan, zonal.rewriting, zonal.storage, zonal.study, zonal.tables, zonal.verbs, zonal.worker):
+    for package in (
+        zonal.cleaning,
+        zonal.plan,
+        zonal.rewriting,
+        zonal.storage,
+        zonal.study,
+        zonal.tables,
+        zonal.verbs,
+        zonal.worker,
+    ):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             import_module(module.name)
 

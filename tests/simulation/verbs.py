@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from random import Random
 from typing import Any
+from unittest import mock
 
+import zonal.verbs.clean
 from simulation.events import World
 from simulation.ledgers import Ledger, is_there
 from support.cluster_options import grouped
@@ -12,6 +15,7 @@ from support.cluster_tables import Delta, Iceberg, Parquet
 from support.local_runner import run_here
 from zonal.errors import CommitUnknownError, ZonalError
 from zonal.rewriting.in_place import Runner
+from zonal.verbs.clean import clean
 from zonal.verbs.cluster import cluster
 
 Asked = dict[str, Any]
@@ -33,6 +37,8 @@ class Verb:
     """Tell the ledger what a commit of the verb does to the rows."""
     writes_source: bool = True
     """Whether it may write to the table itself."""
+    calls: tuple[str, ...] = ()
+    """Kinds of events that others don't have, and at which something may happen."""
 
 
 # --- cluster in place ------------------------------------------------------------------------------------------------
@@ -129,7 +135,64 @@ def _excuse(world: World, error: BaseException | None) -> str:
     return "-after-outage" if world.cleaning_failed else ""
 
 
+# --- clean -----------------------------------------------------------------------------------------------------------
+
+_HARMLESS = ("append", "delete", "overwrite", "recluster", "mark", "positions", "branch", "compact", "checkpoint")
+_DELETING = {"vacuum", "recreate", "recreate_on_files"}
+"""Acts that remove files of the table."""
+
+
+def _cleaning(rng: Random, ledger: Ledger) -> Asked:
+    """Let others replace some files, leave what a broken run leaves, and ask at a time when all that is old."""
+    for _ in range(rng.choice([2, 3, 4])):
+        ledger.act(rng.choice([act for act in ledger.ACTS if act in _HARMLESS]))
+    parent = ledger.table.root / "data" if isinstance(ledger.table, Iceberg) else ledger.table.root
+    left = parent / f"zonal-0123456789ab-20250101-000000-{rng.getrandbits(32):08x}-0"
+    left.mkdir()
+    (left / "left.parquet").write_bytes(b"not committed")
+    (left / "left.crc").write_bytes(b"neither")
+    expire = rng.choice(["0m", "7d", "7d", None])
+    ahead = timedelta(days=rng.choice([1, 40, 40]), minutes=10)
+    later = datetime.fromtimestamp(left.stat().st_mtime, timezone.utc) + ahead
+    return {"expire": expire, "ignore_retention": True, "later": later, "there": _files_of(ledger)}
+
+
+def _files_of(ledger: Ledger) -> set[str]:
+    """List data files; checkpoints are removed by whoever writes to a log."""
+    return {str(path) for path in ledger.table.root.rglob("*.parquet") if path.parent.name != "_delta_log"}
+
+
+def _clean(ledger: Ledger, asked: Asked, _: Runner | None = None, **more: Any) -> Any:
+    """Clean the table, by a clock that is some days ahead."""
+    given = {name: asked[name] for name in ("expire", "ignore_retention")} if not more else {}
+    with mock.patch.object(zonal.verbs.clean, "_time", return_value=asked["later"]):
+        return clean(ledger.table.name, **({"yes": True} | given | more), **ledger.table.options)
+
+
+def _undoable(ledger: Ledger, world: World, asked: Asked, error: BaseException | None) -> Iterator[str]:  # noqa: ARG001
+    """A second run succeeds, a third one finds nothing; undone, all files are back that nobody else removed."""
+    try:
+        _clean(ledger, asked)
+        third = _clean(ledger, asked)
+        runs = sorted(path.name for path in (ledger.table.root / "_zonal_quarantine").glob("*"))
+        wrong = ledger.wrong()
+        for run in runs:
+            _clean(ledger, asked, undo=run, yes=False)
+    except Exception as problem:
+        yield f"clean-again: {type(problem).__name__}: {problem}"
+        return
+    if third.files or third.snapshots:
+        yield f"clean-third: there is still something to do: {third}"
+    if wrong or (wrong := ledger.wrong()):
+        yield f"rows: after a second run {wrong}"
+    if not _DELETING & {*ledger.done} and (lost := asked["there"] - _files_of(ledger)):
+        yield f"clean-lost: {sorted(lost)} didn't come back"
+
+
 VERBS = {
     "cluster": Verb(IN_PLACE, _clustering, _cluster, _again),
     "cluster --into": Verb(("into",), _copying, _copy, _whole, writes_source=False),
+    "clean": Verb(
+        ("clean-delta", "clean-iceberg"), _cleaning, _clean, _undoable, calls=("rename",) * 8 + ("stat", "mkdir")
+    ),
 }
