@@ -34,18 +34,16 @@ def leftovers(
     `parent` is where the run folders lie, and `referred` returns the spellings of all files that any version, readable
     or not, names: it is called only if there is something to ask.
     """
-    old, notes = [], []
-    for run in _runs(storage, parent):
-        if run.touched <= retention.stale:
-            old.append(run)
-        elif run.files:
-            notes.append(
-                f"The folders of run {run.name} were written to within {duration_name(retention.older_than)} "
-                f"({option('older_than')}): it may still go on."
-            )
-    files = [(run, relative) for run in old for relative in run.files]
+    files = [(run, relative) for run in _runs(storage, parent) for relative in run.files]
     known = referred() if files else set()
-    spare = [(run, path) for run, path in files if known.isdisjoint(spellings(f"{storage.root}/{path}"))]
+    unknown = [(run, path) for run, path in files if known.isdisjoint(spellings(f"{storage.root}/{path}"))]
+    spare = [(run, path) for run, path in unknown if run.touched <= retention.stale]
+    young = {run.name for run, _ in unknown if run.touched > retention.stale}
+    notes = [
+        f"The folders of run {name} were written to within {duration_name(retention.older_than)} "
+        f"({option('older_than')}): it may still go on."
+        for name in sorted(young)
+    ]
     found = []
     for (run, relative), seen in zip(spare, look(storage, [relative for _, relative in spare]), strict=True):
         if isinstance(seen, StoredFile):
