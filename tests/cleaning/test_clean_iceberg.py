@@ -90,7 +90,8 @@ def test_kept_snapshots_read_as_before_and_exactly_the_rest_is_moved(tmp_path, k
     kept = {snapshot.snapshot_id for snapshot in table.snapshots()}
     assert must <= kept
     assert set(done.snapshots) == set(before) - kept == set(plan.snapshots)
-    assert {str(home.root / file.path) for file in done.files} == known - files_of(table, table.snapshots())
+    gone = {path for path in known - files_of(table, table.snapshots()) if path.startswith(f"{home.root}/")}
+    assert {str(home.root / file.path) for file in done.files} == gone
     assert set(plan.files) == set(done.files)
     assert {number: rows_at(table, number) for number in kept} == {number: before[number] for number in kept}
     if done.run is not None:
