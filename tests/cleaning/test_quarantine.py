@@ -209,9 +209,7 @@ def test_a_purge_that_died_is_completed(cleaned_table, monkeypatch, steps):
 # --- hostile ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "path", ["../out.parquet", "/tmp/out.parquet", "a/../../out", "", "a\x00b", f"{FOLDER}/x", "a//b"]
-)
+@pytest.mark.parametrize("path", ["../out.parquet", "/etc/out", "a/../../out", "", "a\x00b", f"{FOLDER}/x", "a//b"])
 def test_a_manifest_that_names_a_place_outside_is_refused(cleaned_table, path):
     table, _, done = cleaned_table
     lines = manifest(table, done.run)

@@ -1,5 +1,6 @@
 """Clean-ups at a moment that a test chooses, and files that stand for leftovers."""
 
+import os
 import time
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
@@ -40,6 +41,8 @@ def left_by_run(folder, run=RUN, name="left.parquet"):
     left = Path(folder) / f"zonal-0123456789ab-{run}-0"
     left.mkdir(parents=True, exist_ok=True)
     (left / name).write_bytes(b"left")
+    for path in (left / name, left):
+        os.utime(path, (0, 0))
     return left / name
 
 
