@@ -86,12 +86,15 @@ def clean(
     source = _cleanable(table_of(table, catalog=catalog, storage_options=storage_options))
     tell = progress or (lambda *_: None)
     _refuse_contradiction(expire=expire, undo=undo, purge=purge)
-    durations = {"expire": expire, "older_than": older_than, "ignore_retention": ignore_retention}
-    retention = Retention.of(_time(), **durations)  # type: ignore[arg-type]
+    retention = Retention.of(_time(), expire=expire, older_than=older_than, ignore_retention=ignore_retention)
     if undo is not None:
-        return _undone(source, undo)
+        with _interruptible("Some files may be back already: run it again to go on."):
+            return _undone(source, undo)
+    if purge and yes:
+        with _interruptible("Some files may be deleted already: run it again to go on."):
+            return _purged(source, retention, tell)
     if purge:
-        return _purged(source, retention, tell) if yes else _to_purge(source, retention)
+        return _to_purge(source, retention)
     if yes:
         return _cleaned(source, retention, tell)
     tell("looking for files that nobody needs", 0, 0)
@@ -133,16 +136,13 @@ def _cleaned(source: Cleanable, asked: Retention, tell: Progress) -> Cleaning:
     quarantine = Quarantine(source.place())
     run = new_run()
     retention = replace(asked, now=_time(quarantine.open(run)))
-    snapshots: tuple[int, ...] = ()
     try:
         tell("looking for files that nobody needs", 0, 0)
-        if is_expirable(source):
-            snapshots = source.expire(retention)
-            retention = replace(
-                retention, expire=None
-            )  # what expired is gone from the metadata, and nothing else is spare
-        found = source.spare(retention)
-        with _interruptible(run):
+        with _interruptible("Snapshots may have expired, and no file was moved: run it again."):
+            snapshots, retention = _expired(source, retention)
+            found = source.spare(retention)
+        back = option("undo", run)
+        with _interruptible(f"Files that were moved before are in quarantine: {back} brings them back."):
             moved = quarantine.put(run, found.files, lambda *done: tell("moving files", *done)) if found.files else None
     except BaseException:
         quarantine.close(run)
@@ -150,10 +150,17 @@ def _cleaned(source: Cleanable, asked: Retention, tell: Progress) -> Cleaning:
     if moved is None:
         quarantine.close(run)
         return Cleaning(source.name, "clean", None, (), snapshots, found.notes)
-    back = _back_again(source, quarantine, run, moved, retention)
-    kept = {file.path for file in back.files}
+    taken = _back_again(source, quarantine, run, moved, retention)
+    kept = {file.path for file in taken.files}
     files = tuple(file for file in moved.files if file.path not in kept)
-    return Cleaning(source.name, "clean", run, files, snapshots, (*found.notes, *moved.notes, *back.notes))
+    return Cleaning(source.name, "clean", run, files, snapshots, (*found.notes, *moved.notes, *taken.notes))
+
+
+def _expired(source: Cleanable, retention: Retention) -> tuple[tuple[int, ...], Retention]:
+    """Remove expired snapshots where a table has some; nothing else of its metadata may count as expired afterwards."""
+    if not is_expirable(source):
+        return (), retention
+    return source.expire(retention), replace(retention, expire=None)
 
 
 def _back_again(source: Cleanable, quarantine: Quarantine, run: str, moved: Moved, retention: Retention) -> Moved:
@@ -175,14 +182,12 @@ def _back_again(source: Cleanable, quarantine: Quarantine, run: str, moved: Move
 
 
 @contextmanager
-def _interruptible(run: str) -> Iterator[None]:
-    """Let an interrupt say where files are."""
+def _interruptible(stays: str) -> Iterator[None]:
+    """Let an interrupt say what stays."""
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"Files that were moved before are in quarantine: {option('undo', run)} brings them back."
-        ) from None
+        raise KeyboardInterrupt(stays) from None
 
 
 # --- out of it -------------------------------------------------------------------------------------------------------

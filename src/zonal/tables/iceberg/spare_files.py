@@ -203,11 +203,10 @@ def _lines(snapshots: Iterable[Snapshot], names: _Names, read: Callable[[str], l
     """Return the lines of the snapshots' manifest lists, each manifest once."""
     found: dict[tuple[object, ...], Fields] = {}
     for snapshot in snapshots:
-        if snapshot.manifest_list:
-            names.add(LISTS, snapshot.manifest_list, snapshot)
-            for line in read(snapshot.manifest_list):
-                names.add(MANIFESTS, str(line[MANIFEST_PATH]), snapshot)
-                found.setdefault(identity(line), line)
+        names.add(LISTS, snapshot.manifest_list, snapshot)
+        for line in read(snapshot.manifest_list):
+            names.add(MANIFESTS, str(line[MANIFEST_PATH]), snapshot)
+            found.setdefault(identity(line), line)
     return list(found.values())
 
 
