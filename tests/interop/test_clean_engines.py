@@ -178,12 +178,12 @@ def test_iceberg_reads_every_kept_snapshot_and_finds_no_orphan(spark, iceberg):
 
 
 def orphans_of(spark, table):
-    """Files that Iceberg itself finds that no snapshot needs, of any age."""
-    found = spark.sql(
-        f"CALL ice.system.remove_orphan_files(table => '{table}', dry_run => true, "
-        "older_than => TIMESTAMP '2100-01-01')"
-    )
-    return [row[0] for row in found.collect()]
+    """Files of any age that Iceberg itself finds that no snapshot needs; its SQL refuses ages below a day."""
+    iceberg = spark._jvm.org.apache.iceberg.spark
+    loaded = iceberg.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
+    action = iceberg.actions.SparkActions.get(spark._jsparkSession).deleteOrphanFiles(loaded)
+    found = action.olderThan(int(now().timestamp() * 1000) + 86_400_000).execute()
+    return list(found.orphanFileLocations())
 
 
 def test_a_table_that_iceberg_expired_has_nothing_left_to_clean(spark, iceberg):
