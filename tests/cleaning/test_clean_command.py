@@ -50,7 +50,7 @@ def test_files_are_moved_brought_back_and_deleted(table):
     assert "brought back" in text
     assert everything(table.root) == before
     again = run(table.root, "--expire", "7d", "--yes", at=now() + 2 * WEEK).stdout
-    named = max(quarantined(table.root))
+    (named,) = quarantined(table.root).keys() - {done["run"]}
     assert f"--undo {named} brings the files back" in again
     later = now() + 3 * WEEK
     assert "Nothing was changed: add --yes" in run(table.root, "--purge", at=later).stdout

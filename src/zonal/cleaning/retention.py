@@ -67,9 +67,9 @@ class Promise:
 
 
 def _read(name: str, text: str) -> timedelta:
-    found = parse_duration(text) if isinstance(text, str) else None
+    found = parse_duration(text)
     if found is None:
-        raise ZonalError(f"{option(name, str(text)[:60])} is no duration. Give 7d, 12h, 30m or 2w.")
+        raise ZonalError(f"{option(name, text[:60])} is no duration. Give 7d, 12h, 30m or 2w.")
     return found
 
 

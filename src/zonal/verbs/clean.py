@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from os import PathLike
 from typing import Literal
 
+from zonal.arguments import check_arguments
 from zonal.cleaning.enclosure import spellings
 from zonal.cleaning.quarantine import Held, Moved, Quarantine
 from zonal.cleaning.retention import SAFE_AGE, Retention
@@ -83,6 +84,7 @@ def clean(
         >>> plan.action, len(plan.files)
         ('plan', 0)
     """
+    check_arguments(clean, locals())
     source = _cleanable(table_of(table, catalog=catalog, storage_options=storage_options))
     tell = progress or (lambda *_: None)
     _refuse_contradiction(expire=expire, undo=undo, purge=purge)
