@@ -36,7 +36,7 @@ took = time.perf_counter() - start, time.process_time() - used
 if sys.argv[3] == "profile":
     pstats.Stats(profile, stream=sys.stderr).sort_stats("cumtime").print_stats(45)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([advice.files, advice.queries, *took, peak, advice.reason]))
+print(json.dumps([advice.table.files, advice.workload.queries, *took, peak, advice.reason]))
 """
 
 

@@ -137,7 +137,7 @@ class Made:
 def by_audit(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:
     how = Auditing(Sampling(queries=len(bound.bounds), look=False), display=Display(picture=False))
     audit = auditor_of(Made(snapshot), bound.workload, how).now()
-    return sum(query.files for query in audit.asked), sum(query.bytes for query in audit.asked)
+    return sum(query.reads.files for query in audit.asked), sum(query.reads.bytes for query in audit.asked)
 
 
 def by_replay(snapshot: Snapshot, bound: BoundQueries) -> tuple[int, int]:

@@ -231,6 +231,42 @@ class Snapshot:
     """What the table read it from, in the format's own terms: only its `scan`, `writing` and `commit` look into it."""
 
 
+@dataclass(frozen=True)
+class TableVersion:
+    """One version of a table in a few facts: what every result says of the table that it is about."""
+
+    name: str
+    format: str
+    location: str
+    version: int | None
+    time: datetime | None
+    files: int
+    bytes: int
+    rows: int | None
+    """Rows without the deleted ones; None where the metadata doesn't tell."""
+    layout: str | None
+    """The layout that zonal recorded."""
+    partitioning: tuple[str, ...]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, *, cuts: bool = True) -> "TableVersion":
+        """Describe a snapshot; without `cuts`, which are values of queries, a tree's layout is a summary."""
+        files, layout = snapshot.files, snapshot.layout
+        known = (files.rows != UNKNOWN).all() and (files.deleted != UNKNOWN).all()
+        return cls(
+            name=snapshot.name,
+            format=snapshot.format,
+            location=snapshot.location,
+            version=snapshot.version,
+            time=snapshot.time,
+            files=len(files),
+            bytes=int(files.sizes.sum()),
+            rows=int((files.rows - files.deleted).sum()) if known else None,
+            layout=None if layout is None else str(layout) if cuts else layout.short,
+            partitioning=snapshot.partitioning,
+        )
+
+
 def table_names(snapshot: Snapshot) -> list[str]:
     """Return the names by which queries probably know a table: its name in the catalog, or that of its folder."""
     bare = snapshot.name.partition("@")[0].rstrip("/")

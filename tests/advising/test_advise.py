@@ -129,8 +129,8 @@ def test_candidates_have_intervals_costs_and_counts(tmp_path):
     advice = advise(table.name, queries=Workload.of(texts), target_file_size=SMALL, per_day=100.0)
     kinds = [candidate.kind for candidate in advice.candidates]
     assert {"leave", "linear", "zorder", "hilbert", "tree", "partition"} <= set(kinds)
-    assert advice.held_out == 30
-    assert advice.queries == 60
+    assert advice.workload.held_out == 30
+    assert advice.workload.queries == 60
     for candidate in advice.candidates:
         reads = candidate.reads
         assert 0 <= reads.low <= reads.bytes <= reads.high <= 1
@@ -138,9 +138,9 @@ def test_candidates_have_intervals_costs_and_counts(tmp_path):
         assert reads.row_groups <= reads.bytes + 1e-9
         assert candidate.gain == pytest.approx(1 - reads.bytes / advice.now.bytes, abs=1e-6)
         if candidate.kind != "leave":
-            assert candidate.cost.bytes == advice.bytes
+            assert candidate.cost.bytes == advice.table.bytes
             assert candidate.cost.core_seconds > 0
-            assert candidate.cost.storage_price == pytest.approx(advice.bytes / 1e9 * 0.023 * 7 / 30)
+            assert candidate.cost.storage_price == pytest.approx(advice.table.bytes / 1e9 * 0.023 * 7 / 30)
         assert (candidate.layout is None) == (candidate.kind in ("leave", "partition"))
     partition = next(candidate for candidate in advice.candidates if candidate.kind == "partition")
     assert "doesn't repartition" in partition.note
@@ -182,7 +182,7 @@ def test_hidden_literals_are_nowhere_in_the_advice(tmp_path, hide):
 def test_few_queries_are_all_learned_from(tmp_path):
     table = home("delta", tmp_path).make(parts_of(events(20_000), 5))
     advice = advise(table.name, queries=Workload.of(dashboards(5)), target_file_size=20_000)
-    assert advice.queries == advice.held_out == 5
+    assert advice.workload.queries == advice.workload.held_out == 5
     assert "few-queries" in {warning.code for warning in advice.warnings}
 
 
@@ -243,11 +243,11 @@ def test_logs_are_read_by_the_tables_own_name(tmp_path):
     log.write_text("".join(f"SELECT * FROM shop.orders o WHERE {text};\n" for text in dashboards(16)))
     heard = []
     advice = advise(table.name, queries=log, target_file_size=20_000, progress=lambda *step: heard.append(step[0]))
-    assert advice.summary.matched == 16
+    assert advice.workload.summary.matched == 16
     assert heard[0] == "reading the table's metadata"
     assert "sampling" in heard
-    assert "16 scans count as a day's" in advice.assumptions[0]
-    assert advice.per_day == 16
+    assert "16 scans count as a day's" in advice.basis.assumptions[0]
+    assert advice.workload.per_day == 16
     assert table_names(read_snapshot(open_table(table.name))) == ["orders"]
 
 
@@ -260,7 +260,7 @@ def test_partitioned_tables_keep_their_partition_column_out_of_the_layout(tmp_pa
     for candidate in advice.candidates:
         assert candidate.layout is None or "region" not in candidate.layout.columns
         assert candidate.reads.bytes <= 0.36
-    assert next(each for each in advice.filtered if each.column == "region").partitions
+    assert next(each for each in advice.workload.filtered if each.column == "region").partitions
     table.cluster(layout=advice.best.layout)
     assert len(table.files()) >= 3
 
@@ -327,10 +327,10 @@ class Many:
 def test_of_a_large_table_few_files_are_read_and_only_filtered_columns_decoded(tmp_path):
     table = Many(open_table(home("delta", tmp_path).make(parts_of(events(8000), 8)).name), 2500)
     advice = advise(table, queries=Workload.of(dashboards(100)), target_file_size=8000)
-    assert advice.files == 20_000
+    assert advice.table.files == 20_000
     assert table.decoded == {"time", "tenant", "amount"}
     assert len(table.scanned) <= 256 + 3
-    assert advice.sample_rows <= 60_000
+    assert advice.basis.sample_rows <= 60_000
     assert advice.best.extrapolated
     assert advice.best.files > 10_000
 

@@ -45,10 +45,10 @@ def test_a_sorted_load_is_innocent_of_the_wide_appends_behind_it(tmp_path):
     for seed in range(30):
         home.append(rows(anywhere(1000, seed)))
     found = asked(home)
-    (culprit,) = found.culprits
+    (culprit,) = found.blame.culprits
     assert culprit.ids == tuple(range(20, 50)), "the appends behind the load, and none of it"
     assert culprit.since == 20
-    assert (found.before.version, found.before.byte_share) == (19, pytest.approx(good.byte_share))
+    assert (found.blame.before.version, found.blame.before.byte_share) == (19, pytest.approx(good.reads.byte_share))
 
 
 @pytest.mark.parametrize("kind", [Delta, Iceberg])
@@ -56,7 +56,7 @@ def test_one_wide_append_behind_a_sorted_one_is_guilty(tmp_path, kind):
     home = kind(tmp_path).make([rows(range(start, start + 2000)) for start in range(0, ROWS, 2000)])
     home.append(rows(anywhere(ROWS)))
     found = asked(home)
-    assert [culprit.id for culprit in found.culprits] == [found.version]
+    assert [culprit.id for culprit in found.blame.culprits] == [found.table.version]
 
 
 def test_an_append_that_nobody_reads_is_not_among_the_guilty(tmp_path):
@@ -67,10 +67,10 @@ def test_an_append_that_nobody_reads_is_not_among_the_guilty(tmp_path):
     for seed in range(20):
         home.append(rows(anywhere(500, seed), p="b"))
     found = asked(home, ["p = 'b' AND x = 20000"])
-    (culprit,) = found.culprits
-    assert (culprit.files, culprit.since) == (20, clustered.version + 1)
-    assert found.before.version == clustered.version
-    assert found.before.byte_share == pytest.approx(clustered.byte_share)
+    (culprit,) = found.blame.culprits
+    assert (culprit.files, culprit.since) == (20, clustered.table.version + 1)
+    assert found.blame.before.version == clustered.table.version
+    assert found.blame.before.byte_share == pytest.approx(clustered.reads.byte_share)
 
 
 def partitioned(tmp_path, many):
@@ -87,12 +87,12 @@ def test_a_compaction_that_went_from_partition_to_partition_is_found(tmp_path):
     for number in range(12):
         DeltaTable(home.root).optimize.compact(partition_filters=[("p", "=", f"p{number:02d}")])
     found = asked(home)
-    assert all(commit.read_share < 0.1 for commit in found.commits), "each alone is too small to be blamed"
-    (culprit,) = found.culprits
-    assert (len(culprit.ids), culprit.kind, culprit.since) == (12, "compaction", good.version + 1)
+    assert all(commit.read_share < 0.1 for commit in found.blame.commits), "each alone is too small to be blamed"
+    (culprit,) = found.blame.culprits
+    assert (len(culprit.ids), culprit.kind, culprit.since) == (12, "compaction", good.table.version + 1)
     assert culprit.sentence.startswith("12 commits (OPTIMIZE by delta-rs 1.6.6, ")
     assert " widened x " in culprit.sentence
-    assert found.before.byte_share == pytest.approx(good.byte_share)
+    assert found.blame.before.byte_share == pytest.approx(good.reads.byte_share)
 
 
 def test_deletes_all_over_the_table_are_traced_to_the_compaction_before_them(tmp_path):
@@ -103,10 +103,10 @@ def test_deletes_all_over_the_table_are_traced_to_the_compaction_before_them(tmp
     for number in range(12):
         DeltaTable(home.root).delete(f"p = 'p{number:02d}' AND x = 40")
     found = asked(home)
-    (culprit,) = found.culprits
-    assert (len(culprit.ids), culprit.kind, culprit.since) == (12, "delete", spoiled.version)
-    assert f"rewrote files that version {spoiled.version} (OPTIMIZE by delta-rs 1.6.6, " in culprit.sentence
-    assert found.before.version == good.version
+    (culprit,) = found.blame.culprits
+    assert (len(culprit.ids), culprit.kind, culprit.since) == (12, "delete", spoiled.table.version)
+    assert f"rewrote files that version {spoiled.table.version} (OPTIMIZE by delta-rs 1.6.6, " in culprit.sentence
+    assert found.blame.before.version == good.table.version
 
 
 def test_a_delete_of_old_rows_does_not_make_the_next_append_an_overwrite(tmp_path):
@@ -114,8 +114,8 @@ def test_a_delete_of_old_rows_does_not_make_the_next_append_an_overwrite(tmp_pat
     home.table.delete("x < 1000")
     home.append(rows(range(11_000, 12_000)))
     found = asked(home, ["x BETWEEN 11100 AND 11150", "x BETWEEN 5000 AND 5050"])
-    assert found.culprits == ()
-    newest = next(commit for commit in found.commits if commit.id == found.version)
+    assert found.blame.culprits == ()
+    newest = next(commit for commit in found.blame.commits if commit.id == found.table.version)
     assert (newest.kind, newest.replaced) == ("append", 0)
 
 
@@ -126,9 +126,9 @@ def test_a_partly_overwritten_table_is_held_against_the_version_before_the_delet
     good = asked(home, ["p = 'a' AND x = 4000", "p = 'b' AND x = 4000"])
     home.table.overwrite(rows(np.random.default_rng(0).permutation(range(0, ROWS, 4)), p="a"), "p = 'a'")
     found = asked(home, ["p = 'a' AND x = 4000", "p = 'b' AND x = 4000"])
-    assert [culprit.id for culprit in found.culprits] == [found.version]
-    assert found.before.version == good.version, "not the one between the delete and the append"
-    assert found.before.byte_share == pytest.approx(good.byte_share)
+    assert [culprit.id for culprit in found.blame.culprits] == [found.table.version]
+    assert found.blame.before.version == good.table.version, "not the one between the delete and the append"
+    assert found.blame.before.byte_share == pytest.approx(good.reads.byte_share)
 
 
 def test_columns_behind_a_partition_transform_can_be_widened(tmp_path, monkeypatch):
@@ -147,12 +147,12 @@ def test_columns_behind_a_partition_transform_can_be_widened(tmp_path, monkeypat
     home.cluster(by=["ts"], layout="linear", target_file_size=20_000, full=True)
     hour = "ts >= TIMESTAMP '2026-01-02 03:00:00' AND ts < TIMESTAMP '2026-01-02 04:00:00'"
     good = asked(home, [hour])
-    assert good.ratio < 0.5
+    assert good.reads.ratio < 0.5
     home.table.overwrite(home.rows().take(pa.array(np.random.default_rng(1).permutation(20_000))))
     found = asked(home, [hour])
-    assert found.ratio == 1
-    assert " widened ts " in found.culprit.sentence
-    assert found.before.version == good.version
+    assert found.reads.ratio == 1
+    assert " widened ts " in found.blame.culprit.sentence
+    assert found.blame.before.version == good.table.version
     assert {(each.column, each.partitions) for each in found.columns} == {("ts", True), ("ts", False)}
 
 
@@ -161,8 +161,8 @@ def test_a_partitions_own_column_blames_nobody(tmp_path):
         write_deltalake(tmp_path / "t", rows(range(100), p=number), mode="append", partition_by=["p"])
     DeltaTable(tmp_path / "t").optimize.compact()
     found = zonal.audit(str(tmp_path / "t"), queries=Workload.of(["p = 3"]), sampling=zonal.Sampling(look=False))
-    assert found.culprits == ()
-    assert all(commit.widths == () for commit in found.commits)
+    assert found.blame.culprits == ()
+    assert all(commit.widths == () for commit in found.blame.commits)
 
 
 def clustered_and_appended(tmp_path, *, each, appends=6):
@@ -187,12 +187,15 @@ def test_a_compaction_of_nothing_but_wide_appends_is_blamed_with_them(tmp_path):
     good = asked(home, BY_X_AND_T, at=clustered)
     DeltaTable(home.root).optimize.compact(target_size=30_000)
     found = asked(home, BY_X_AND_T)
-    (culprit,) = found.culprits
-    assert (culprit.id, culprit.kind, culprit.since) == (found.version, "compaction", clustered + 1)
+    (culprit,) = found.blame.culprits
+    assert (culprit.id, culprit.kind, culprit.since) == (found.table.version, "compaction", clustered + 1)
     assert "rewrote files that 6 appends (WRITE by delta-rs" in culprit.sentence
     assert culprit.widths[0].column == "x"
     assert culprit.sentence.endswith("as wide as those beside them")
-    assert (found.before.version, found.before.byte_share) == (clustered, pytest.approx(good.byte_share))
+    assert (found.blame.before.version, found.blame.before.byte_share) == (
+        clustered,
+        pytest.approx(good.reads.byte_share),
+    )
 
 
 def test_a_compaction_again_of_compacted_appends_is_traced_to_them(tmp_path):
@@ -207,10 +210,12 @@ def test_a_compaction_of_clustered_and_appended_files_together_is_blamed_with_th
     home, clustered = clustered_and_appended(tmp_path, each=ROWS // 4)
     DeltaTable(home.root).optimize.compact()
     found = asked(home, QUERIES)
-    (culprit,) = found.culprits
-    assert (culprit.id, culprit.since) == (found.version, clustered + 1), "most bytes were wide before: yet not all"
+    (culprit,) = found.blame.culprits
+    assert (culprit.id, culprit.since) == (found.table.version, clustered + 1), (
+        "most bytes were wide before: yet not all"
+    )
     assert "6 appends" in culprit.sentence
-    assert found.before.version == clustered
+    assert found.blame.before.version == clustered
 
 
 @pytest.mark.parametrize("where", ["x", "t"])
@@ -221,8 +226,8 @@ def test_a_clustering_is_innocent_of_what_came_after_it(tmp_path, where):
         queries.append("x = 5000")
     DeltaTable(home.root).optimize.compact(target_size=1_500_000)
     found = asked(home, queries)
-    assert found.culprits
-    assert all(clustered not in culprit.ids for culprit in found.culprits)
+    assert found.blame.culprits
+    assert all(clustered not in culprit.ids for culprit in found.blame.culprits)
 
 
 def test_a_clustering_that_narrows_what_is_wide_by_more_than_it_widens_is_innocent(tmp_path):

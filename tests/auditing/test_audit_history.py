@@ -15,19 +15,19 @@ def test_audits_are_remembered_and_the_next_one_is_held_against_them(tmp_path):
     database = f"sqlite:///{tmp_path / 'history.db'}"
     life.until("clustered")
     first = asked_of(life, database=database, alert_ratio=None)
-    assert not first.alerts, "there is nothing to be worse than"
+    assert not first.judgment.alerts, "there is nothing to be worse than"
     life.until("compacted")
     second = asked_of(life, database=database, alert_ratio=None)
-    assert [alert.kind for alert in second.alerts] == ["worse"]
-    assert second.alerts[0].limit == pytest.approx(1.5 * first.ratio)
+    assert [alert.kind for alert in second.judgment.alerts] == ["worse"]
+    assert second.judgment.alerts[0].limit == pytest.approx(1.5 * first.reads.ratio)
     asked_of(life, database=database, at=life.stages["clustered"].version)
     with History.open(database) as history:
-        records = history.audits(first.location)
-    assert [record.ratio for record in records] == pytest.approx([first.ratio, second.ratio]), (
+        records = history.audits(first.table.location)
+    assert [record.ratio for record in records] == pytest.approx([first.reads.ratio, second.reads.ratio]), (
         "past versions aren't kept"
     )
-    assert records[1].culprit == second.culprit.sentence
-    assert records[1].alerts == (second.alerts[0].text,)
+    assert records[1].culprit == second.blame.culprit.sentence
+    assert records[1].alerts == (second.judgment.alerts[0].text,)
 
 
 def test_a_history_that_cant_be_written_costs_neither_the_audit_nor_the_rewrite(tmp_path, monkeypatch):
@@ -42,7 +42,7 @@ def test_a_history_that_cant_be_written_costs_neither_the_audit_nor_the_rewrite(
     monkeypatch.setattr(History, "_add", full)
     database = f"sqlite:///{tmp_path / 'history.db'}"
     found = asked_of(life, database=database)
-    assert "This audit isn't in the history. The disk is full." in found.notes
+    assert "This audit isn't in the history. The disk is full." in found.made.notes
     done = zonal.cluster(life.name, by=["x"], spark=run_here, database=database, **life.options)
     assert done.versions
     assert done.note == "The run isn't in the history. The disk is full."
@@ -58,7 +58,7 @@ def test_a_version_by_name_is_audited_but_neither_compared_nor_kept(tmp_path):
     life.until("clustered")
     database = f"sqlite:///{tmp_path / 'history.db'}"
     found = zonal.audit(f"{life.name}@1", queries=[life.log], sampling=zonal.Sampling(look=False), database=database)
-    assert found.version == 1
+    assert found.table.version == 1
     assert not (tmp_path / "history.db").exists()
 
 

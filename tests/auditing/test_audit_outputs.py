@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from support.audit_values import ALERT, AUDIT, NOON, RECORD, RUN
+from support.grouped import changed
 from support.webhook_server import listening
 from zonal.auditing.audit import Fresh
 from zonal.errors import ZonalError
@@ -76,8 +77,8 @@ def test_an_audits_numbers_are_gauges_and_what_is_not_known_is_left_out():
 
 
 def test_what_is_known_is_there():
-    known = replace(AUDIT, rows=5, selectivity=0.0, row_group_share=0.01, fresh=Fresh("zorder(ts)", True, 0.03, 0.5))
-    found = values_of(metrics_text([replace(known, alerts=(ALERT,))]))
+    known = changed(AUDIT, rows=5, selectivity=0.0, row_group_share=0.01, fresh=Fresh("zorder(ts)", True, 0.03, 0.5))
+    found = values_of(metrics_text([changed(known, alerts=(ALERT,))]))
     assert {
         "rows": 5,
         "selectivity": 0,
@@ -88,7 +89,7 @@ def test_what_is_known_is_there():
 
 
 def test_a_metric_of_many_tables_is_explained_once():
-    text = metrics_text([AUDIT, replace(AUDIT, table="other", ratio=None), replace(AUDIT, format="iceberg")])
+    text = metrics_text([AUDIT, changed(AUDIT, name="other", ratio=None), changed(AUDIT, format="iceberg")])
     assert text.count("# TYPE zonal_audit_ratio gauge\n") == 1
     ratios = {key[1] for key in parsed(text) if key[0] == "zonal_audit_ratio"}
     assert ratios == {
@@ -98,7 +99,7 @@ def test_a_metric_of_many_tables_is_explained_once():
 
 
 def test_tables_of_one_name_in_two_catalogs_are_told_apart():
-    both = [replace(AUDIT, location=f"s3://{catalog}/events", ratio=0.25) for catalog in ("prod", "test")]
+    both = [changed(AUDIT, location=f"s3://{catalog}/events", ratio=0.25) for catalog in ("prod", "test")]
     found = {dict(labels)["location"] for name, labels in parsed(metrics_text(both)) if name == "zonal_audit_ratio"}
     assert found == {"s3://prod/events", "s3://test/events"}
 
@@ -113,19 +114,19 @@ def test_a_table_twice_is_refused():
 
 
 def test_numbers_that_are_none_are_written_as_the_format_says():
-    found = values_of(metrics_text([replace(AUDIT, ratio=math.nan, byte_share=math.inf)]))
+    found = values_of(metrics_text([changed(AUDIT, ratio=math.nan, byte_share=math.inf)]))
     assert math.isnan(found["ratio"])
     assert found["byte_share"] == math.inf
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_name_survives_as_a_label(name):
-    (table,) = {dict(labels)["table"] for _, labels in parsed(metrics_text([replace(AUDIT, table=name)]))}
+    (table,) = {dict(labels)["table"] for _, labels in parsed(metrics_text([changed(AUDIT, name=name)]))}
     assert table == name
 
 
 def test_half_a_character_in_a_name_is_still_text():
-    text = metrics_text([replace(AUDIT, table="half \udc80")])
+    text = metrics_text([changed(AUDIT, name="half \udc80")])
     assert b"half \\\\udc80" in text.encode()
     assert parsed(text)
 
@@ -378,7 +379,7 @@ def test_long_versions_are_shown_with_all_their_digits_on_a_narrow_terminal():
     assert versions == 2 * str(number)
     assert "cluster, " in printed
     console = Console(width=80, record=True, file=io.StringIO())
-    print_versions(console, [replace(AUDIT, version=number, operation="replace by zonal")])
+    print_versions(console, [changed(AUDIT, version=number, operation="replace by zonal")])
     assert "".join(re.findall(r"│ +(\d{5,}) │", console.export_text())) == str(number)
 
 
@@ -386,12 +387,12 @@ def test_long_versions_are_shown_with_all_their_digits_on_a_narrow_terminal():
 
 
 def test_tables_with_an_alert_come_first_with_how_they_went():
-    calm = replace(AUDIT, table="calm", location="/calm", ratio=0.2, audited=NOON)
-    loud = replace(calm, table="loud", location="/loud", ratio=0.1, alerts=(ALERT,))
-    none = replace(calm, table="none", location="/none", ratio=None)
+    calm = changed(AUDIT, name="calm", location="/calm", ratio=0.2, audited=NOON)
+    loud = changed(calm, name="loud", location="/loud", ratio=0.1, alerts=(ALERT,))
+    none = changed(calm, name="none", location="/none", ratio=None)
     past = [replace(RECORD, ratio=ratio, audited=NOON - timedelta(days=1)) for ratio in (0.1, 0.4)]
     found = Overview([none, calm, loud], {"/loud": [*past, replace(past[0], audited=NOON)]}, [("gone", "It is gone.")])
-    assert [each.table for each in found.ordered] == ["loud", "calm", "none"]
+    assert [each.table.name for each in found.ordered] == ["loud", "calm", "none"]
     assert found.sentence == "1 of 3 tables raises an alert; 1 table can't be audited."
     assert found.course(loud) == sparkline([0.1, 0.4, 0.1]), "its own record isn't there twice"
     assert found.course(calm) == ""
@@ -407,7 +408,7 @@ def test_tables_with_an_alert_come_first_with_how_they_went():
 
 @pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", "[red]x[/red]\x1b[31m", "\u202egnp", "x" * 10_000])
 def test_hostile_names_of_many_tables_stay_text(hostile):
-    found = Overview([replace(AUDIT, table=hostile, notes=(hostile,))], {}, [(hostile, hostile)])
+    found = Overview([changed(AUDIT, name=hostile, notes=(hostile,))], {}, [(hostile, hostile)])
     page = overview_page(found)
     assert "<script>" not in page
     assert "\x1b" not in page

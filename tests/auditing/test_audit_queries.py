@@ -17,11 +17,11 @@ def test_queries_that_are_left_out_are_told(tmp_path):
     life.until("clustered")
     conditions = [*(f"x = {number}" for number in range(30)), "nowhere = 1", "x = ?"]
     found = zonal.audit(life.name, queries=Workload.of(conditions), sampling=zonal.Sampling(queries=20))
-    told = " ".join(found.notes)
+    told = " ".join(found.made.notes)
     assert "12 light queries are left out" in told
     small = zonal.audit(life.name, queries=Workload.of(conditions[-3:]), sampling=zonal.Sampling(look=False))
-    assert "1 different queries don't fit the table's columns" in " ".join(small.notes)
-    assert small.queries == 2
+    assert "1 different queries don't fit the table's columns" in " ".join(small.made.notes)
+    assert small.workload.queries == 2
 
 
 def test_plain_parquet_has_no_commits_to_blame(tmp_path):
@@ -31,7 +31,7 @@ def test_plain_parquet_has_no_commits_to_blame(tmp_path):
     for number in range(3):
         pq.write_table(late_part().slice(100 * number, 100), tmp_path / "plain" / f"{number}.parquet")
     found = zonal.audit(str(tmp_path / "plain"), queries=Workload.of(["x = 990"]))
-    assert (found.files, found.asked[0].files, found.commits) == (3, 1, ())
+    assert (found.table.files, found.asked[0].reads.files, found.blame.commits) == (3, 1, ())
     with pytest.raises(TableError, match="plain Parquet, which has no versions"):
         audit_versions(str(tmp_path / "plain"), queries=Workload.of(["x = 990"]), versions=2)
 
@@ -43,9 +43,9 @@ def test_a_sample_of_the_queries_stands_for_all_and_is_drawn_again_the_same_way(
     whole = zonal.audit(life.name, queries=many, sampling=zonal.Sampling(look=False))
     some = zonal.audit(life.name, queries=many, sampling=zonal.Sampling(look=False, queries=100, seed=3))
     again = zonal.audit(life.name, queries=many, sampling=zonal.Sampling(look=False, queries=100, seed=3))
-    assert (whole.queries, some.queries) == (300, 100)
+    assert (whole.workload.queries, some.workload.queries) == (300, 100)
     assert [each.source for each in some.asked] == [each.source for each in again.asked]
-    assert some.ratio == pytest.approx(whole.ratio, rel=0.2)
+    assert some.reads.ratio == pytest.approx(whole.reads.ratio, rel=0.2)
     assert sum(each.count for each in some.asked) == pytest.approx(300, abs=5), "they stand for all runs"
 
 
@@ -58,8 +58,8 @@ def test_queries_since_a_time_count(tmp_path):
     log.write_text("\n".join(map(json.dumps, entries)))
     since = datetime(2026, 1, 5, tzinfo=timezone.utc)
     found = zonal.audit(life.name, queries=zonal.Logs([log], since=since), sampling=zonal.Sampling(look=False))
-    assert found.queries == 2
-    assert found.summary.older == 1
+    assert found.workload.queries == 2
+    assert found.workload.summary.older == 1
 
 
 def test_hidden_values_are_nowhere(tmp_path):
@@ -86,10 +86,10 @@ def test_a_partitioned_table_is_held_against_its_partitions(tmp_path):
     )
     by_source = {each.source: each for each in found.asked}
     first, second = by_source["condition 1"], by_source["condition 2"]
-    assert (first.files, first.partition_files, first.ratio) == (1, 3, 1 / 3)
-    assert (second.files, second.partition_files, second.ratio) == (4, 12, 1 / 3)
-    assert found.ratio == pytest.approx((1 + 4) / (3 + 12))
-    assert found.partition_file_share == pytest.approx((3 / 12 + 1) / 2)
+    assert (first.reads.files, first.reads.partition_files, first.reads.ratio) == (1, 3, 1 / 3)
+    assert (second.reads.files, second.reads.partition_files, second.reads.ratio) == (4, 12, 1 / 3)
+    assert found.reads.ratio == pytest.approx((1 + 4) / (3 + 12))
+    assert found.reads.partition_file_share == pytest.approx((3 / 12 + 1) / 2)
     skipped = {(column.column, column.partitions): column.skipped_files for column in found.columns}
     assert skipped["p", True] == pytest.approx((9 / 12) / 2)
     assert skipped["x", False] == pytest.approx((2 / 12 + 8 / 12) / 2)

@@ -22,11 +22,11 @@ def test_versions_from_before_a_rename_are_asked_by_todays_names(tmp_path):
     life.home.table.append(late_part().rename_columns(["place", "t", "payload"]))
     found = audit_versions(life.name, queries=Workload.of(["place = 2718"]), versions=2, **life.options)
     stage = life.stages["clustered"]
-    (before,) = [each for each in found if each.version == stage.version]
-    assert before.asked[0].files == len(stage.read(QUERIES[1])) < before.files
+    (before,) = [each for each in found if each.table.version == stage.version]
+    assert before.asked[0].reads.files == len(stage.read(QUERIES[1])) < before.table.files
     older = zonal.audit(life.name, queries=Workload.of(["place = 2718"]), at=stage.version, **life.options)
-    assert older.asked[0].files == before.asked[0].files
-    assert older.selectivity is None, "its rows have other names"
+    assert older.asked[0].reads.files == before.asked[0].reads.files
+    assert older.reads.selectivity is None, "its rows have other names"
 
 
 def test_a_column_that_came_again_is_another_one_at_every_older_version(tmp_path):
@@ -39,9 +39,9 @@ def test_a_column_that_came_again_is_another_one_at_every_older_version(tmp_path
     life.home.append(late_part().select(["t", "payload", "x"]))
     stage = life.stages["clustered"]
     older = zonal.audit(life.name, queries=Workload.of(["x = 2718"]), at=stage.version, **life.options)
-    assert older.asked[0].files == older.files == len(stage.files), "today's x was in none of them"
+    assert older.asked[0].reads.files == older.table.files == len(stage.files), "today's x was in none of them"
     found = audit_versions(life.name, queries=Workload.of(["x = 2718"]), versions=2, **life.options)
-    assert found[0].asked[0].files == older.files
+    assert found[0].asked[0].reads.files == older.table.files
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
@@ -57,7 +57,7 @@ def test_a_layout_whose_column_is_gone_is_told_and_the_audit_goes_on(tmp_path, k
         renamed = life.home.rows().rename_columns(["place", "t", "payload"])
         deltalake.write_deltalake(life.home.root, renamed, mode="overwrite", schema_mode="overwrite")
     found = zonal.audit(life.name, queries=Workload.of(["t = 7"]), **life.options)
-    assert "The recorded layout can't be tried: the table has no column 'x' now." in found.notes
+    assert "The recorded layout can't be tried: the table has no column 'x' now." in found.made.notes
     assert not found.fresh.recorded
 
 
@@ -69,7 +69,7 @@ def test_older_versions_of_a_table_without_files_are_audited(tmp_path):
         asked_of(life)
     assert at(life, "clustered").ratio == pytest.approx(stage.ratio())
     found = audit_versions(life.name, queries=Workload.of(["x = 2718"]), versions=2)
-    assert [each.version for each in found] == [stage.version], "one without files is left out"
+    assert [each.table.version for each in found] == [stage.version], "one without files is left out"
 
 
 def test_versions_are_asked_in_the_sessions_time_zone(tmp_path):
@@ -86,4 +86,4 @@ def test_versions_are_asked_in_the_sessions_time_zone(tmp_path):
             str(tmp_path / "t"), queries=zonal.Logs([log], timezone=zone), sampling=zonal.Sampling(look=False)
         )
         (then,) = audit_versions(str(tmp_path / "t"), queries=zonal.Logs([log], timezone=zone), versions=1)
-        assert now.asked[0].files == then.asked[0].files == files
+        assert now.asked[0].reads.files == then.asked[0].reads.files == files

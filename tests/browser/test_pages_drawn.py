@@ -15,6 +15,7 @@ import pytest
 
 from support import picture_values as made
 from support.advice_values import advice
+from support.grouped import changed
 from zonal.picture.picture import picture_of
 from zonal.report.machine.json_form import to_json
 from zonal.report.notebook.results import html_of
@@ -129,16 +130,16 @@ def hostile_audit():
         dataclasses.replace(each, text=HOSTILE[at % 4], boxes=renamed(each.boxes))
         for at, each in enumerate(picture.questions)
     )
-    return dataclasses.replace(
+    return changed(
         found,
-        table=HOSTILE[1],
+        name=HOSTILE[1],
         picture=dataclasses.replace(picture, axes=axes, drawings=drawings, questions=questions),
         asked=tuple(dataclasses.replace(each, query=HOSTILE[at % 4]) for at, each in enumerate(found.asked)),
         commits=tuple(
             dataclasses.replace(each, operation=name, writer=HOSTILE[1], kind=HOSTILE[2], sentence=name)
-            for each in found.commits
+            for each in found.blame.commits
         ),
-        alerts=tuple(dataclasses.replace(each, text=HOSTILE[2]) for each in found.alerts),
+        alerts=tuple(dataclasses.replace(each, text=HOSTILE[2]) for each in found.judgment.alerts),
     )
 
 
@@ -279,8 +280,8 @@ def test_regressions_are_marked_and_told(open_page):
 def test_an_audit_marks_queries_that_read_more_than_before_the_culprit(open_page):
     found = made.audit(80, 20)
     page = open_page(audit_page(found))
-    asked = sorted(found.asked, key=lambda each: -each.byte_share)
-    lost = [at for at, each in enumerate(asked) if each.byte_share > each.before_share + 0.001]
+    asked = sorted(found.asked, key=lambda each: -each.reads.byte_share)
+    lost = [at for at, each in enumerate(asked) if each.reads.byte_share > each.before_share + 0.001]
     assert 0 < len(lost) == found.before.worse
     traces = {trace["name"]: trace["y"] for trace in page.drawn("reads")["traces"]}
     assert traces["version 12, before that"] == pytest.approx([each.before_share for each in asked], abs=1e-6)
@@ -551,11 +552,11 @@ def ticks(page, chart, side):
 @pytest.mark.parametrize("most", [1.0, 3e-5, 4e-9])
 def test_labels_of_shares_differ_however_small_they_are(open_page, most):
     found = made.audit(40, 8)
-    asked = tuple(dataclasses.replace(each, byte_share=most / (at + 1), partition_bytes=0, before_share=most / 2,
+    asked = tuple(changed(each, byte_share=most / (at + 1), partition_bytes=0, before_share=most / 2,
                                       fresh_share=most / 9) for at, each in enumerate(found.asked))  # fmt: skip
-    commits = tuple(dataclasses.replace(each, read_share=most * each.read_share) for each in found.commits)
+    commits = tuple(dataclasses.replace(each, read_share=most * each.read_share) for each in found.blame.commits)
     past = tuple(dataclasses.replace(each, ratio=most * each.ratio) for each in made.past_audits())
-    found = dataclasses.replace(found, asked=asked, commits=commits, ratio=most / 3)
+    found = changed(found, asked=asked, commits=commits, ratio=most / 3)
     page = open_page(audit_page(found, past, limit=most / 4))
     for chart, side in (("reads", "y"), ("trend", "y"), ("commits", "x")):
         labels = [label for label in ticks(page, chart, side) if label]
@@ -585,7 +586,7 @@ def test_rewrites_are_labeled_where_there_is_room(open_page, width):
 
 def test_audits_within_seconds_lie_apart(open_page):
     found = made.audit(40, 8)
-    past = [dataclasses.replace(each, audited=found.audited - timedelta(seconds=2 * at + 2))
+    past = [dataclasses.replace(each, audited=found.made.audited - timedelta(seconds=2 * at + 2))
             for at, each in enumerate(made.past_audits(4))]  # fmt: skip
     page = open_page(audit_page(found, past), 390)
     assert page.tab.evaluate(WORDS) == []
@@ -595,8 +596,10 @@ def test_audits_within_seconds_lie_apart(open_page):
 
 def test_a_share_beside_a_bar_is_not_cut(open_page):
     found = made.audit(80, 20)
-    shares = [dataclasses.replace(each, read_share=part) for each, part in zip(found.commits, (1.0, 1e-4), strict=True)]
-    page = open_page(audit_page(dataclasses.replace(found, commits=tuple(shares))), 390)
+    shares = [
+        dataclasses.replace(each, read_share=part) for each, part in zip(found.blame.commits, (1.0, 1e-4), strict=True)
+    ]
+    page = open_page(audit_page(changed(found, commits=tuple(shares))), 390)
     assert page.tab.evaluate(WORDS) == []
     assert "100.0%" in page.tab.locator("figure[data-chart=commits] .barlayer text").all_text_contents()
 

@@ -5,7 +5,6 @@ import os
 import shlex
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -13,6 +12,7 @@ from typer.testing import CliRunner
 
 import zonal
 from support.audit_life import Life, late_part
+from support.grouped import changed
 from support.webhook_server import listening
 from zonal.auditing.audit import Alert
 from zonal.cli import app
@@ -226,16 +226,16 @@ def test_files_outside_of_the_layout_are_an_alert_even_without_a_look_at_rows(ta
 def test_a_whole_table_is_to_be_clustered_where_all_of_it_is_in_its_layout(table):
     found = zonal.audit(table.name, queries=[table.log])
     alert = Alert("ratio", 0.5, 0.3, "Too much is read.")
-    worn = replace(found, alerts=(alert,), saving=0.5, outside=0)
-    assert remedy(worn) == ("To repair it:", f"zonal cluster {found.table} --full")
-    good = replace(found, alerts=(alert,), saving=0.0, outside=3)
+    worn = changed(found, alerts=(alert,), saving=0.5, outside=0)
+    assert remedy(worn) == ("To repair it:", f"zonal cluster {found.table.name} --full")
+    good = changed(found, alerts=(alert,), saving=0.0, outside=3)
     what, command = remedy(good)
     assert what.startswith("3 of 26 files are not in its layout, but clustering them would save hardly anything.")
-    assert command == f"zonal advise {found.table} --queries …"
+    assert command == f"zonal advise {found.table.name} --queries …"
     assert remedy(found) is None
-    could = replace(found, saving=0.42, outside=3)
+    could = changed(found, saving=0.42, outside=3)
     what = "No alert, but clustering could save about 42% of the bytes that queries read:"
-    assert remedy(could) == (what, f"zonal cluster {found.table}")
+    assert remedy(could) == (what, f"zonal cluster {found.table.name}")
 
 
 def test_an_older_version_is_no_point_of_the_trend(table, tmp_path, monkeypatch):

@@ -142,14 +142,14 @@ def test_the_compaction_raises_the_alert_and_is_named(kept):
     for outcome in kept[1]:
         (compacted,) = chapters_of(outcome, Compacted)
         clean, spoiled, repaired = (chapter.audit for chapter in chapters_of(outcome, Audited))
-        assert not clean.alerts
+        assert not clean.judgment.alerts
         assert compacted.files_after < compacted.files_before / 4
-        assert spoiled.alerts
-        assert spoiled.ratio > 1.5 * clean.ratio
-        assert spoiled.culprit.id == compacted.version
-        assert f"{compacted.version} (" in spoiled.culprit.sentence
-        assert not repaired.alerts
-        assert repaired.ratio == pytest.approx(clean.ratio, rel=0.2)
+        assert spoiled.judgment.alerts
+        assert spoiled.reads.ratio > 1.5 * clean.reads.ratio
+        assert spoiled.blame.culprit.id == compacted.version
+        assert f"{compacted.version} (" in spoiled.blame.culprit.sentence
+        assert not repaired.judgment.alerts
+        assert repaired.reads.ratio == pytest.approx(clean.reads.ratio, rel=0.2)
 
 
 def test_the_alert_goes_with_the_compaction_and_without_it_there_is_none(kept):
@@ -162,7 +162,7 @@ def test_the_alert_goes_with_the_compaction_and_without_it_there_is_none(kept):
     assert "zonal" in str(operations[version - 1])
     table = catalog_of(folder).load_table(IDENTIFIER)
     spoiled = table.snapshot_by_id(chapters_of(iceberg, Compacted)[0].version)
-    assert "zonal" not in str(spoiled.summary)
+    assert "zonal" not in str(spoiled.workload.summary)
     removed = table.snapshot_by_id(spoiled.parent_snapshot_id)
     assert removed.parent_snapshot_id == chapters_of(iceberg, Rewritten)[0].clustering.versions[-1]
 
@@ -172,12 +172,12 @@ def test_the_text_tells_the_alert_the_commit_and_the_repair(kept):
     alerts = 0
     for outcome in outcomes:
         clean, spoiled, repaired = (chapter.audit for chapter in chapters_of(outcome, Audited))
-        assert spoiled.alerts
-        assert not clean.alerts
-        assert not repaired.alerts
-        alerts += len(spoiled.alerts)
-        assert text.count(f"Most likely because {spoiled.culprit.sentence}.") == 1
-        trend = " → ".join(f"{audit.ratio:.1%}" for audit in (clean, spoiled, repaired))
+        assert spoiled.judgment.alerts
+        assert not clean.judgment.alerts
+        assert not repaired.judgment.alerts
+        alerts += len(spoiled.judgment.alerts)
+        assert text.count(f"Most likely because {spoiled.blame.culprit.sentence}.") == 1
+        trend = " → ".join(f"{audit.reads.ratio:.1%}" for audit in (clean, spoiled, repaired))
         assert trend in text
     assert text.count("Alert: ") == alerts
 
@@ -202,7 +202,7 @@ def test_the_reads_are_those_of_explain(kept):
 def test_an_audit_agrees_with_the_questions_one_by_one(kept):
     for outcome in kept[1]:
         (compared,), audited = chapters_of(outcome, Compared), chapters_of(outcome, Audited)
-        assert audited[0].audit.byte_share == pytest.approx(compared.shares[1])
+        assert audited[0].audit.reads.byte_share == pytest.approx(compared.shares[1])
 
 
 def test_the_explained_query_is_one_of_the_log(kept):
@@ -249,10 +249,10 @@ def test_the_history_has_all_audits_and_runs(kept):
     with History.open(history_url(folder)) as history:
         for outcome in outcomes:
             audits = [chapter.audit for chapter in chapters_of(outcome, Audited)]
-            found = history.audits(audits[0].location)
-            assert [record.ratio for record in found] == [audit.ratio for audit in audits]
+            found = history.audits(audits[0].table.location)
+            assert [record.ratio for record in found] == [audit.reads.ratio for audit in audits]
             assert [bool(record.alerts) for record in found] == [False, True, False]
-            runs = history.runs(audits[0].location)
+            runs = history.runs(audits[0].table.location)
             assert (len(found), len(runs)) == (3, 2)
             assert [run.share_predicted is not None for run in runs] == [True, False]
 
@@ -264,8 +264,8 @@ def test_the_page_shows_the_alarm_and_its_path_is_printed_last(kept):
     for outcome in outcomes:
         page = outcome.page.read_text()
         spoiled = chapters_of(outcome, Audited)[1].audit
-        assert f"widened {spoiled.culprit.widths[0].column}" in page
-        assert str(spoiled.culprit.id) in page
+        assert f"widened {spoiled.blame.culprit.widths[0].column}" in page
+        assert str(spoiled.blame.culprit.id) in page
 
 
 def test_the_printed_commands_run(kept):
@@ -328,8 +328,8 @@ def test_own_data_lives_through_the_story_without_a_log(orders):
     assert [type(chapter) for chapter in outcome.chapters] == [
         Arrived, Rewritten, Compared, Audited, Compacted, Audited, Rewritten, Audited,
     ]  # fmt: skip
-    assert {chapter.audit.rows for chapter in chapters_of(outcome, Audited)} == {2000}
-    assert chapters_of(outcome, Audited)[0].audit.queries == 700
+    assert {chapter.audit.table.rows for chapter in chapters_of(outcome, Audited)} == {2000}
+    assert chapters_of(outcome, Audited)[0].audit.workload.queries == 700
 
 
 def test_too_much_data_is_refused_with_the_way_that_works(orders, monkeypatch):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import zonal
 from support.advice_values import HIDDEN, TREE, advice, unknown
+from support.grouped import changed
 from support.hostile_names import HOSTILE
 from support.html_reader import Page
 from support.result_values import audit, clustering, drawing, explanation, health, hostile_advice, picture, plan
@@ -118,7 +119,7 @@ def test_a_clustering_tells_before_and_after():
     for part in ("8 files, 1.0 MB → 5 files, 900.0 KB, 4,000 rows", "version 5, 2 commits", "6 files, 1.1 MB",
                  "read 90.0% of the bytes before, 25.0% now; 30.0% were predicted", "12.5 s"):  # fmt: skip
         assert part in said, part
-    nothing = replace(clustering(), added_files=0, layout="", note="Leave it: nothing helps.", picture=None)
+    nothing = changed(clustering(), added_files=0, layout="", note="Leave it: nothing helps.", picture=None)
     assert "Nothing to do. Leave it: nothing helps." in words(nothing)
 
 
@@ -127,7 +128,7 @@ def test_a_plan_tells_what_would_be_done():
     for part in ("8 files, 1.0 MB, 4,000 rows", "about 5 files", "read 90.0% of the bytes now",
                  "Nothing was changed."):  # fmt: skip
         assert part in said, part
-    assert "Nothing to do." in words(replace(plan(), files=0, note=""))
+    assert "Nothing to do." in words(changed(plan(), files=0, note=""))
 
 
 def test_an_audit_names_its_alerts_its_ratio_and_the_commit_that_did_it():
@@ -139,14 +140,14 @@ def test_an_audit_names_its_alerts_its_ratio_and_the_commit_that_did_it():
 
 def test_the_cuts_of_a_tree_are_never_shown():
     for make in (clustering, plan, health, audit):
-        html = replace(make(), layout=str(TREE))._repr_html_()
+        html = changed(make(), layout=str(TREE))._repr_html_()
         assert HIDDEN not in html
         assert "tree(ts, payload_id; 214 leaves)" in html
 
 
 def test_of_many_rows_the_first_are_shown_and_the_rest_counted():
     columns = tuple(ColumnHealth(Depth(f"column {n}", 4, 1.0, 1.0, 0, {}, 1.0, 2), 5) for n in range(MOST_ROWS + 30))
-    said = words(replace(health(), columns=columns, problems=tuple(f"problem {n}" for n in range(500)), picture=None))
+    said = words(changed(health(), columns=columns, problems=tuple(f"problem {n}" for n in range(500)), picture=None))
     assert f"column {MOST_ROWS - 1}" in said
     assert f"column {MOST_ROWS} " not in said
     assert "and 30 more" in said

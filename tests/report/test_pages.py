@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 from support import picture_values as made
+from support.grouped import changed, names_of
+from zonal.auditing.audit import Audit
 from zonal.errors import ZonalError
 from zonal.picture.picture import picture_of
 from zonal.report.machine.json_form import to_json
@@ -22,6 +24,8 @@ from zonal.report.page.frame import Html, Scripts, page
 from zonal.report.page.results import audit_page, clustering_page, explanation_page, health_page
 from zonal.report.page.share_charts import reads_chart
 from zonal.report.wording import share_text
+from zonal.rewriting.outcome import Clustering
+from zonal.verbs.explain import Explanation
 from zonal.verbs.show import health_of
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(2)'>\u2028\u202e&"
@@ -214,22 +218,22 @@ def _named(result, name):
     )
     drawings = tuple(dataclasses.replace(each, label=name + str(at)) for at, each in enumerate(picture.drawings))
     questions = tuple(dataclasses.replace(each, text=name) for each in picture.questions)
-    changed = {"picture": dataclasses.replace(picture, axes=axes, drawings=drawings, questions=questions)}
-    for field in ("table", "name", "predicate"):
-        if hasattr(result, field):
-            changed[field] = name
-    for field in ("unknown", "notes", "problems", "blockers"):
-        if hasattr(result, field):
-            changed[field] = (name,)
-    if hasattr(result, "commits"):
-        changed["commits"] = tuple(
-            dataclasses.replace(each, kind=name, operation=name, writer=name, sentence=name) for each in result.commits
+    values = {"picture": dataclasses.replace(picture, axes=axes, drawings=drawings, questions=questions)}
+    known = names_of(result)
+    values |= {field: name for field in ("name", "predicate") if field in known}
+    if isinstance(result, Clustering | Explanation):
+        values["table"] = name
+    values |= {field: (name,) for field in ("unknown", "notes", "problems", "blockers") if field in known}
+    if isinstance(result, Audit):
+        values["commits"] = tuple(
+            dataclasses.replace(each, kind=name, operation=name, writer=name, sentence=name)
+            for each in result.blame.commits
         )
-        changed["asked"] = tuple(
+        values["asked"] = tuple(
             dataclasses.replace(each, query=name, source=name, hindrance=name, remedy=name) for each in result.asked
         )
-        changed["worst_files"] = tuple(dataclasses.replace(each, path=name) for each in result.worst_files)
-    return dataclasses.replace(result, **changed)
+        values["worst_files"] = tuple(dataclasses.replace(each, path=name) for each in result.excess.worst_files)
+    return changed(result, **values)
 
 
 # --- Charts ----------------------------------------------------------------------------------------------------------
@@ -252,7 +256,7 @@ def test_the_trend_needs_a_past():
     assert "<h2>Trend</h2>" in text
     data = json.loads(Read(text).data)["trend"]
     assert len(data["values"]) == len(made.past_audits()) + 1
-    assert data["values"][-1] == found.ratio
+    assert data["values"][-1] == found.reads.ratio
     assert data["limit"] == 0.3
     assert data["times"] == sorted(data["times"])
     assert [run["time"] for run in data["runs"]] == [f"{run.finished:%Y-%m-%d %H:%M:%S}" for run in made.past_runs()]
@@ -260,7 +264,7 @@ def test_the_trend_needs_a_past():
 
 def test_the_audit_itself_is_not_drawn_twice():
     found = made.audit(40, 8)
-    last = dataclasses.replace(made.past_audits()[-1], audited=found.audited)
+    last = dataclasses.replace(made.past_audits()[-1], audited=found.made.audited)
     data = json.loads(Read(audit_page(found, (*made.past_audits(), last))).data)["trend"]
     assert len(data["values"]) == len(made.past_audits()) + 1
 
@@ -353,7 +357,7 @@ def test_a_query_without_a_filter_has_one_name():
 def test_partitions_alone_are_told_of_tables_that_have_some():
     found = made.audit(40, 8)
     for partitioning, is_told in ((("day(ts)",), True), ((), False)):
-        words = Read(audit_page(dataclasses.replace(found, partitioning=partitioning))).text
+        words = Read(audit_page(changed(found, partitioning=partitioning))).text
         assert ("partitions alone" in words) is is_told
 
 

@@ -2,8 +2,8 @@
 
 import json
 import math
-from dataclasses import replace
 
+from support.grouped import changed, made
 from zonal.advising.advice import Advice, Bloom, Candidate, Caution, Cost, Filtered, Prices, Reads, Regression
 from zonal.layouts.layout import Layout
 from zonal.workload.query import Summary
@@ -34,9 +34,12 @@ def advice(**changes):
     worse = (Regression("trace_id = 'abc'", "log.sql:12", 3, 0.031, 0.099),)
     best = candidate(0.0623, CURVE, cost=PAID, worse=worse, worse_count=1)
     leave = candidate(0.378)
-    made = Advice(
-        table="db.events",
+    told = made(
+        Advice,
+        name="db.events",
         format="iceberg",
+        location="/lake/events",
+        time=None,
         version=7,
         files=240,
         bytes=10**12,
@@ -62,7 +65,7 @@ def advice(**changes):
         warnings=(Caution("skew", "One value of 'status' has 40% of the rows.", "status"),),
         assumptions=("The log is one day.",),
     )
-    return replace(made, **changes)
+    return changed(told, **changes)
 
 
 def left():
@@ -85,7 +88,7 @@ def hostile(name):
     worse = (Regression(name, name, 1, 0.1, 0.2),)
     best = candidate(0.1, layout, cost=PAID, worse=worse, worse_count=1, note=name)
     return advice(
-        table=name, partitioning=(name,), layout=name, best=best, candidates=(best, candidate(0.5, label=name)),
+        name=name, partitioning=(name,), layout=name, best=best, candidates=(best, candidate(0.5, label=name)),
         reason=name, filtered=(Filtered(name, 1.0, 1.0, 3, True, True),), joins=(name,), assumptions=(name,),
         blooms=(Bloom(name, name, 0.5, 0.5, 0.1),), warnings=(Caution("skew", name, name),),
         summary=Summary(9, 8, 7, 1, 1, 0, (name,), name),

@@ -2,13 +2,14 @@
 
 from datetime import datetime, timezone
 
+from support.grouped import made
 from zonal.auditing.audit import Alert, Audit
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.workload.query import Summary
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=timezone.utc)
-AUDIT = Audit(
-    table="delta:/lake/events", format="delta", location="/lake/events", version=12, version_time=NOON, audited=NOON,
+AUDIT = made(
+    Audit, name="delta:/lake/events", format="delta", location="/lake/events", version=12, time=NOON, audited=NOON,
     files=187_000, bytes=2**44, rows=None, layout=None, partitioning=(), queries=7, hindered=0.25, ratio=0.125,
     byte_ratio=0.1, file_share=1e-5, byte_share=0.02, partition_file_share=0.3, partition_byte_share=0.2,
     row_group_share=None, selectivity=None, fresh=None, excess_share=0.9, columns=(), asked=(), worst_files=(),

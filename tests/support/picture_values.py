@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 import numpy as np
 import pyarrow as pa
 
+from support.grouped import made
 from zonal.auditing.audit import (
     Alert,
     Audit,
@@ -16,6 +17,7 @@ from zonal.auditing.audit import (
     Fresh,
     PartitionAudit,
     QueryAudit,
+    QueryReads,
     Width,
 )
 from zonal.history.records import AuditRecord, RunRecord
@@ -205,7 +207,7 @@ def audit(files=400, asked=60, names=(), *, alert=True):
     before = clustered(files, schema, version=12)
     picture = picture_of([("before version 14", before), ("now", table)], schema.names, questions(schema, asked))
     asked_of = tuple(_asked(question, number, files) for number, question in enumerate(picture.questions))
-    worse = sum(each.byte_share > each.before_share + 0.001 for each in asked_of)
+    worse = sum(each.reads.byte_share > each.before_share + 0.001 for each in asked_of)
     spoiled = CommitAudit(
         14, NOON - timedelta(hours=22), "compaction", "OPTIMIZE", "delta-rs", files // 8, (files // 8) * (64 << 20),
         0.58, 0.83, files // 8, (Width(schema.names[1], 0.97, 0.017), Width(schema.names[0], 0.05, 0.05)),
@@ -220,10 +222,10 @@ def audit(files=400, asked=60, names=(), *, alert=True):
         )
         for number in (12,)
     ]  # fmt: skip
-    share = float(np.mean([each.byte_share for each in asked_of])) if asked_of else 0.0
+    share = float(np.mean([each.reads.byte_share for each in asked_of])) if asked_of else 0.0
     text = "The ratio 0.412 is above the limit of 0.3."
-    return Audit(
-        table="lake.telemetry", format="delta", location="s3://lake/telemetry", version=14, version_time=NOON,
+    return made(
+        Audit, name="lake.telemetry", format="delta", location="s3://lake/telemetry", version=14, time=NOON,
         audited=NOON, files=files, bytes=files * (64 << 20), rows=files * 100_000, layout="zorder(ts, payload_id)",
         partitioning=("day(ts)",), queries=asked, hindered=0.04, ratio=0.412 if alert else 0.061,
         byte_ratio=0.398, file_share=share, byte_share=share, partition_file_share=0.5, partition_byte_share=0.5,
@@ -251,8 +253,9 @@ def _asked(question, number, files):
     share, size = question.shares[-1], 64 << 20
     read, inside = question.files[-1], min(files, question.files[-1] * 3)
     return QueryAudit(
-        question.text, f"queries.sql:{number + 1}", 3 + number % 5, question.weight / 5, read, read * size, inside,
-        inside * size, share, share, 1 / 3, None, share / 40, share * 0.4, question.shares[0], 2.0, 2.0 * size,
+        question.text, f"queries.sql:{number + 1}", 3 + number % 5, question.weight / 5,
+        QueryReads(read, read * size, inside, inside * size, share, share, 1 / 3, None, 2.0, 2.0 * size),
+        share / 40, share * 0.4, question.shares[0],
         "a function hides the column" if number == 5 else "", "Compare the column itself." if number == 5 else "",
     )  # fmt: skip
 

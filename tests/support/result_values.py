@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 import numpy as np
 
 from support.advice_values import hostile
+from support.grouped import made
 from zonal.auditing.audit import (
     Alert,
     Audit,
@@ -15,6 +16,7 @@ from zonal.auditing.audit import (
     Fresh,
     PartitionAudit,
     QueryAudit,
+    QueryReads,
     Width,
 )
 from zonal.layouts.layout import Layout
@@ -78,7 +80,8 @@ def plan(name="plain"):
 
 
 def audit(name="plain"):
-    query = QueryAudit(name, name, 3, 0.5, 4, 500, 8, 1000, 0.5, 0.5, 0.5, None, 0.01, 0.1, 0.02, 1.0, 99.0, name, name)
+    reads = QueryReads(4, 500, 8, 1000, 0.5, 0.5, 0.5, None, 1.0, 99.0)
+    query = QueryAudit(name, name, 3, 0.5, reads, 0.01, 0.1, 0.02, name, name)
     commit = CommitAudit(
         12,
         WHEN,
@@ -94,8 +97,8 @@ def audit(name="plain"):
         f"{name} widened it 9 times",
         ids=(12,),
     )
-    return Audit(
-        table=name, format="delta", location=name, version=7, version_time=WHEN, audited=WHEN, files=8, bytes=1000,
+    return made(
+        Audit, name=name, format="delta", location=name, version=7, time=WHEN, audited=WHEN, files=8, bytes=1000,
         rows=4000, layout=str(Layout("zorder", (name, "y"))), partitioning=(name,), queries=1, hindered=0.25,
         ratio=0.45, byte_ratio=0.44, file_share=0.5, byte_share=0.52, partition_file_share=1.0,
         partition_byte_share=1.0, row_group_share=None, selectivity=0.01, fresh=Fresh(name, True, 0.1, 0.8),

@@ -13,6 +13,7 @@ from zonal.display import Shown
 from zonal.errors import ZonalError, option
 from zonal.layouts.layout import Layout
 from zonal.picture.picture import Picture
+from zonal.snapshot import TableVersion
 from zonal.workload.query import Summary
 
 CandidateKind = Literal["leave", "sizes", "linear", "zorder", "hilbert", "tree", "partition"]
@@ -177,36 +178,49 @@ class Prices:
 
 
 @dataclass(frozen=True)
-class Advice(Shown):
-    """What to do with a table, why, and what that saves."""
+class AdvisedQueries:
+    """The queries that an advice is based on, and how they were found in the logs."""
 
-    table: str
-    format: str
-    version: int | None
-    files: int
-    bytes: int
-    rows: int | None
-    partitioning: tuple[str, ...]
-    layout: str | None
-    """The layout that the table records, for people."""
-    target_file_bytes: int
     summary: Summary
     """How many of the logs' statements could be used; with hidden literals its examples have no SQL."""
     queries: int
-    """Distinct queries that the advice is based on."""
+    """Number of distinct queries."""
     held_out: int
     """Held-out queries, on which the shares here are measured; equal to `queries` where there were too few to split."""
     per_day: float
     """Scans of the table per day; `assumptions` says where the number comes from."""
-    prices: Prices
-    sample_rows: int
-    now: Reads
-    partition_only: Reads
-    """What queries read if only partitions are skipped."""
     filtered: tuple[Filtered, ...]
     """Columns that queries filter, those of the most weight first."""
     joins: tuple[str, ...]
     """The columns that queries join by, those of the most weight first."""
+    hidden: bool = False
+    """Whether literals are hidden."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What the numbers of an advice rest on."""
+
+    target_file_bytes: int
+    prices: Prices
+    sample_rows: int
+    assumptions: tuple[str, ...] = ()
+    """Assumptions behind the costs: queries per day, prices, columns."""
+    seed: int = 0
+    seconds: float = field(default=0.0, compare=False)
+    """Time that the advice took."""
+
+
+@dataclass(frozen=True)
+class Advice(Shown):
+    """What to do with a table, why, and what that saves."""
+
+    table: TableVersion
+    workload: AdvisedQueries
+    basis: Basis
+    now: Reads
+    partition_only: Reads
+    """What queries read if only partitions are skipped."""
     candidates: tuple[Candidate, ...]
     """The best one first; `leave` is always among them, unless nothing is known."""
     best: Candidate | None
@@ -216,12 +230,5 @@ class Advice(Shown):
     """The verdict in a sentence or two, with its numbers."""
     blooms: tuple[Bloom, ...] = ()
     warnings: tuple[Caution, ...] = ()
-    assumptions: tuple[str, ...] = ()
-    """Assumptions behind the costs: queries per day, prices, columns."""
-    hidden: bool = False
-    """Whether literals are hidden."""
-    seed: int = 0
-    seconds: float = field(default=0.0, compare=False)
-    """Time that the advice took."""
     picture: Picture | None = field(default=None, repr=False, compare=False)
     """The files as rectangles and the heaviest queries as boxes, where it was requested and queries are known."""

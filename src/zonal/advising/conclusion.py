@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from zonal.advising.advice import Advice, Candidate, Filtered, Prices, Reads
+from zonal.advising.advice import Advice, AdvisedQueries, Basis, Candidate, Filtered, Prices, Reads
 from zonal.advising.blooms import useful_blooms
 from zonal.advising.candidates import CandidateAccount, all_candidates, ranked, reads_of
 from zonal.advising.ground import Ground
@@ -15,7 +15,7 @@ from zonal.advising.queries import filter_weights
 from zonal.advising.rules import Evidence, cautions
 from zonal.advising.verdict import decide, first_layout
 from zonal.errors import option
-from zonal.snapshot import Snapshot
+from zonal.snapshot import Snapshot, TableVersion
 from zonal.trials.boxes import NULL
 from zonal.trials.prediction import Prediction
 from zonal.trials.today import standing
@@ -85,33 +85,24 @@ def _joins(workload: Workload) -> tuple[str, ...]:
 
 def nothing_known(snapshot: Snapshot, terms: Terms, target_file_bytes: int, reason: str) -> Advice:
     """Return the advice for a table of which too little is known."""
-    files = snapshot.files
     return Advice(
-        table=snapshot.name,
-        format=snapshot.format,
-        version=snapshot.version,
-        files=len(files),
-        bytes=int(files.sizes.sum()),
-        rows=None if (files.rows < 0).any() else int(files.rows.sum()),
-        partitioning=snapshot.partitioning,
-        layout=None if snapshot.layout is None else snapshot.layout.short,
-        target_file_bytes=target_file_bytes,
-        summary=terms.summary,
-        queries=0,
-        held_out=0,
-        per_day=terms.per_day,
-        prices=terms.prices,
-        sample_rows=0,
+        table=TableVersion.of(snapshot, cuts=False),
+        workload=AdvisedQueries(
+            summary=terms.summary,
+            queries=0,
+            held_out=0,
+            per_day=terms.per_day,
+            filtered=(),
+            joins=terms.joins,
+            hidden=terms.hide,
+        ),
+        basis=Basis(target_file_bytes, terms.prices, sample_rows=0, assumptions=terms.assumptions),
         now=_NOTHING,
         partition_only=_NOTHING,
-        filtered=(),
-        joins=terms.joins,
         candidates=(),
         best=None,
         verdict="unknown",
         reason=reason,
-        assumptions=terms.assumptions,
-        hidden=terms.hide,
     )
 
 
@@ -125,20 +116,19 @@ def conclude(ground: Ground, terms: Terms) -> Advice:
     filtered = filtered_columns(ground)
     layout = likely.layout
     after = account.predictions[layout] if layout is not None else account.now
+    advice = nothing_known(ground.snapshot, terms, ground.target_file_bytes, decision.reason)
+    asked = replace(advice.workload, queries=len(ground.asked), held_out=len(ground.held), filtered=filtered)
     return replace(
-        nothing_known(ground.snapshot, terms, ground.target_file_bytes, decision.reason),
-        queries=len(ground.asked),
-        held_out=len(ground.held),
-        sample_rows=len(ground.sample.coded),
+        advice,
+        workload=asked,
+        basis=replace(advice.basis, sample_rows=len(ground.sample.coded), seed=ground.seed),
         now=now,
         partition_only=_mean(ground, ground.standing.partition_only.shares),
-        filtered=filtered,
         candidates=tuple(_best_first(candidates, decision.best)),
         best=decision.best,
         verdict=decision.verdict,
         blooms=useful_blooms(ground, layout, after, filtered),
         warnings=cautions(Evidence(ground, terms.summary, filtered, likely, terms.hide)),
-        seed=ground.seed,
     )
 
 

@@ -5,19 +5,14 @@ from datetime import datetime
 
 from zonal.display import Shown
 from zonal.picture.picture import Picture
+from zonal.snapshot import TableVersion
 from zonal.workload.query import Summary
 
 
 @dataclass(frozen=True)
-class QueryAudit:
-    """What one query reads."""
+class QueryReads:
+    """What one query reads, in files and bytes."""
 
-    query: str
-    source: str
-    count: int
-    """Scans of the table that it stands for."""
-    weight: float
-    """Its share of the total weight of all queries."""
     files: int
     bytes: int
     partition_files: int
@@ -29,15 +24,28 @@ class QueryAudit:
     """`files` / `partition_files`; None where no partition might match."""
     row_group_share: float | None = None
     """Share of the bytes that it reads if row groups are skipped, too; None where no footer was read."""
+    excess_files: float = 0.0
+    """Files that it reads although no row matches; estimated."""
+    excess_bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class QueryAudit:
+    """A query, what it reads, and what it could read."""
+
+    query: str
+    source: str
+    count: int
+    """Scans of the table that it stands for."""
+    weight: float
+    """Its share of the total weight of all queries."""
+    reads: QueryReads
     selectivity: float | None = None
     """Share of the sampled rows that match what bounds can decide: no layout reads less; None without a sample."""
     fresh_share: float | None = None
     """Predicted share of the bytes that it would read of the table, freshly clustered."""
     before_share: float | None = None
     """Share of the bytes that it read before the worst commit; None where no such version is known."""
-    excess_files: float = 0.0
-    """Files that it reads although no row matches; estimated."""
-    excess_bytes: float = 0.0
     hindrance: str = ""
     """Why statistics can't help the query, whatever the layout."""
     remedy: str = ""
@@ -169,25 +177,23 @@ class Alert:
     text: str
 
 
-@dataclass(frozen=True, eq=False)
-class Audit(Shown):
-    """What `audit` found."""
+@dataclass(frozen=True)
+class AuditedQueries:
+    """The queries that were replayed, and how they were found in the logs."""
 
-    table: str
-    format: str
-    location: str
-    version: int | None
-    version_time: datetime | None
-    audited: datetime
-    files: int
-    bytes: int
-    rows: int | None
-    layout: str | None
-    partitioning: tuple[str, ...]
     queries: int
     """Number of distinct queries."""
     hindered: float
     """Weight of those that no layout can help; `ratio` and `byte_ratio` are of the others."""
+    summary: Summary
+    hidden: bool = False
+    """Whether values that queries compare with are hidden."""
+
+
+@dataclass(frozen=True)
+class MeanReads:
+    """What queries read of the table, as means over their weight."""
+
     ratio: float | None
     """Files read as a share of those in matching partitions, over all queries; None where no query can be helped."""
     byte_ratio: float | None
@@ -197,30 +203,42 @@ class Audit(Shown):
     partition_byte_share: float
     row_group_share: float | None
     selectivity: float | None
-    fresh: Fresh | None
+
+
+@dataclass(frozen=True)
+class Excess:
+    """What queries read although no row matches."""
+
     excess_share: float
     """Estimated share of the bytes read that are of files without a matching row."""
-    columns: tuple[ColumnAudit, ...]
-    asked: tuple[QueryAudit, ...]
-    """Those with the most bytes read, times weight, first."""
-    worst_files: tuple[FileAudit, ...]
-    worst_partitions: tuple[PartitionAudit, ...]
+    worst_files: tuple[FileAudit, ...] = ()
+    worst_partitions: tuple[PartitionAudit, ...] = ()
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Whose files are read, and which commits spoiled the order."""
+
     commits: tuple[CommitAudit, ...]
     """The culprits first, then by their share of the excess."""
-    alerts: tuple[Alert, ...]
-    notes: tuple[str, ...]
-    summary: Summary
-    seed: int
-    seconds: float
-    hidden: bool = False
-    """Whether values that queries compare with are hidden."""
-    operation: str = ""
-    """Operation and writer of this version's commit, by the table's log; empty where they aren't known."""
     culprits: tuple[CommitAudit, ...] = ()
     """Commits that did harm, the worst first: much is read of their files, which are wider in filtered columns."""
     before: Before | None = None
     """What was read before the culprit; None where there is none, or the version before it isn't known."""
-    picture: Picture | None = field(default=None, repr=False)
+    operation: str = ""
+    """Operation and writer of this version's commit, by the table's log; empty where they aren't known."""
+
+    @property
+    def culprit(self) -> CommitAudit | None:
+        """Return the worst culprit, if there is one."""
+        return self.culprits[0] if self.culprits else None
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """Whether an alert is due, and what could be done."""
+
+    alerts: tuple[Alert, ...] = ()
     tolerated: Alert | None = None
     """The limit of the ratio, crossed where clustering would save too little for an alert."""
     saving: float | None = None
@@ -228,7 +246,31 @@ class Audit(Shown):
     outside: int | None = None
     """Files that aren't in the table's own layout; None where it records none."""
 
-    @property
-    def culprit(self) -> CommitAudit | None:
-        """Return the worst culprit, if there is one."""
-        return self.culprits[0] if self.culprits else None
+
+@dataclass(frozen=True)
+class Circumstances:
+    """When and how an audit was made."""
+
+    audited: datetime
+    seed: int
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Audit(Shown):
+    """What `audit` found."""
+
+    table: TableVersion
+    """The version that was audited."""
+    workload: AuditedQueries
+    judgment: Judgment
+    reads: MeanReads
+    fresh: Fresh | None
+    excess: Excess
+    blame: Blame
+    columns: tuple[ColumnAudit, ...]
+    asked: tuple[QueryAudit, ...]
+    """Those with the most bytes read, times weight, first."""
+    made: Circumstances
+    picture: Picture | None = field(default=None, repr=False)

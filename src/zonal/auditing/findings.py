@@ -2,13 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import numpy as np
 import pyarrow.compute as pc
 
 from zonal.advising.queries import BoundQueries, filter_weights
-from zonal.auditing.audit import Audit, Before, ColumnAudit, FileAudit, Fresh, PartitionAudit, QueryAudit
+from zonal.auditing.audit import (
+    Audit,
+    AuditedQueries,
+    Before,
+    Blame,
+    Circumstances,
+    ColumnAudit,
+    Excess,
+    FileAudit,
+    Fresh,
+    Judgment,
+    MeanReads,
+    PartitionAudit,
+    QueryAudit,
+    QueryReads,
+)
 from zonal.auditing.blame.authors import writer_of
 from zonal.auditing.blame.commits import Commits
 from zonal.auditing.drift import Drift
@@ -21,7 +35,7 @@ from zonal.predicates.wording import EVERYTHING, describe
 from zonal.skipping.files import bucket_label
 from zonal.skipping.index import columns_of, label_of
 from zonal.skipping.shares import is_worse
-from zonal.snapshot import UNKNOWN, Files, Snapshot
+from zonal.snapshot import UNKNOWN, Files, Snapshot, TableVersion
 from zonal.trials.prediction import Prediction
 from zonal.trials.today import Standing
 from zonal.values.arrays import Float64Array, Int64Array
@@ -48,20 +62,9 @@ class Earlier:
     shares: Float64Array
 
 
-@dataclass(frozen=True)
-class Circumstances:
-    """When and how an audit was made."""
-
-    audited: datetime
-    summary: Summary
-    seed: int
-    hidden: bool
-    notes: tuple[str, ...] = ()
-
-
 def standing_of(replayed: Replay, snapshot: Snapshot, weights: Float64Array) -> Standing:
     """Return a replay as the standing with which predictions are compared."""
-    total = max(int(snapshot.files.sizes.sum()), 1)
+    total = _bytes(snapshot)
     read, inside = replayed.bytes / total, replayed.partition_bytes / total
     count = len(snapshot.files)
     return Standing(
@@ -79,34 +82,51 @@ def findings(
     asked: BoundQueries,
     replayed: Replay,
     seen: Seen,
-    told: Circumstances,
+    made: Circumstances,
     *,
+    summary: Summary,
     commits: Commits,
     earlier: Earlier | None = None,
     drift: Drift | None = None,
+    hide: bool = False,
 ) -> Audit:
-    """Put an audit together from its parts."""
-    files = snapshot.files
-    count, total = max(len(files), 1), max(int(files.sizes.sum()), 1)
-    weights, helped = asked.weights, helpable(asked)
-    read = float(weights @ replayed.bytes)
-    inside = in_layout(snapshot)
-    known = (files.rows != UNKNOWN).all() and (files.deleted != UNKNOWN).all()
+    """Put an audit together from its parts; with `hide`, it holds no value that queries compare with."""
     return Audit(
-        table=snapshot.name,
-        format=snapshot.format,
-        location=snapshot.location,
-        version=snapshot.version,
-        version_time=snapshot.time,
-        operation=_operation(snapshot),
-        audited=told.audited,
-        files=len(files),
-        bytes=int(files.sizes.sum()),
-        rows=int((files.rows - files.deleted).sum()) if known else None,
-        layout=_layout(snapshot, hide=told.hidden),
-        partitioning=snapshot.partitioning,
-        queries=len(asked),
-        hindered=float(weights.sum() - helped.sum()),
+        table=TableVersion.of(snapshot, cuts=not hide),
+        workload=AuditedQueries(
+            queries=len(asked),
+            hindered=float(asked.weights.sum() - helpable(asked).sum()),
+            summary=replace(summary, examples=()) if hide else summary,
+            hidden=hide,
+        ),
+        judgment=_judgment(snapshot, drift),
+        reads=_reads(snapshot, asked, replayed, seen),
+        fresh=seen.fresh,
+        excess=_excess(snapshot, asked, replayed),
+        blame=Blame(
+            commits=commits.told,
+            culprits=commits.culprits,
+            before=None if earlier is None else _before(earlier, replayed.bytes / _bytes(snapshot), asked.weights),
+            operation=_operation(snapshot),
+        ),
+        columns=_columns(snapshot, asked, replayed),
+        asked=_queries(snapshot, asked, replayed, seen, earlier, hide=hide),
+        made=made,
+    )
+
+
+def _judgment(snapshot: Snapshot, drift: Drift | None) -> Judgment:
+    inside = in_layout(snapshot)
+    outside = None if inside is None else int((~inside).sum())
+    if drift is None:
+        return Judgment(outside=outside)
+    return Judgment(drift.alerts, drift.tolerated, drift.saving.most, outside)
+
+
+def _reads(snapshot: Snapshot, asked: BoundQueries, replayed: Replay, seen: Seen) -> MeanReads:
+    count, total = max(len(snapshot.files), 1), _bytes(snapshot)
+    weights, helped = asked.weights, helpable(asked)
+    return MeanReads(
         ratio=_ratio(replayed.files, replayed.partition_files, helped),
         byte_ratio=_ratio(replayed.bytes, replayed.partition_bytes, helped),
         file_share=_share(weights, replayed.files, count),
@@ -115,32 +135,21 @@ def findings(
         partition_byte_share=_share(weights, replayed.partition_bytes, total),
         row_group_share=_mean(seen.row_groups, weights),
         selectivity=_mean(seen.selectivity, weights),
-        fresh=seen.fresh,
-        excess_share=float(weights @ replayed.excess_bytes) / read if read > 0 else 0.0,
-        columns=_columns(snapshot, asked, replayed),
-        asked=_queries(snapshot, asked, replayed, seen, earlier, hide=told.hidden),
-        worst_files=_worst_files(snapshot, replayed),
-        worst_partitions=_worst_partitions(snapshot, replayed),
-        commits=commits.told,
-        culprits=commits.culprits,
-        before=None if earlier is None else _before(earlier, replayed.bytes / total, weights),
-        alerts=() if drift is None else drift.alerts,
-        tolerated=None if drift is None else drift.tolerated,
-        saving=None if drift is None else drift.saving.most,
-        outside=None if inside is None else int((~inside).sum()),
-        notes=told.notes,
-        summary=replace(told.summary, examples=()) if told.hidden else told.summary,
-        seed=told.seed,
-        seconds=0.0,
-        hidden=told.hidden,
     )
 
 
-def _layout(snapshot: Snapshot, *, hide: bool) -> str | None:
-    """Return the recorded layout; the cuts of a tree are made of values that queries compared with."""
-    if snapshot.layout is None:
-        return None
-    return snapshot.layout.short if hide else str(snapshot.layout)
+def _excess(snapshot: Snapshot, asked: BoundQueries, replayed: Replay) -> Excess:
+    read = float(asked.weights @ replayed.bytes)
+    return Excess(
+        float(asked.weights @ replayed.excess_bytes) / read if read > 0 else 0.0,
+        _worst_files(snapshot, replayed),
+        _worst_partitions(snapshot, replayed),
+    )
+
+
+def _bytes(snapshot: Snapshot) -> int:
+    """Return the size of all files, as a divisor."""
+    return max(int(snapshot.files.sizes.sum()), 1)
 
 
 def _operation(snapshot: Snapshot) -> str:
@@ -180,7 +189,7 @@ def _before(earlier: Earlier, now: Float64Array, weights: Float64Array) -> Befor
 def _queries(
     snapshot: Snapshot, asked: BoundQueries, replayed: Replay, seen: Seen, earlier: Earlier | None, *, hide: bool
 ) -> tuple[QueryAudit, ...]:
-    count, total = max(len(snapshot.files), 1), max(int(snapshot.files.sizes.sum()), 1)
+    count, total = max(len(snapshot.files), 1), _bytes(snapshot)
     audits = []
     for at in np.argsort(-(asked.weights * replayed.bytes), kind="stable").tolist():
         query, inside = asked.queries[at], int(replayed.partition_files[at])
@@ -191,19 +200,21 @@ def _queries(
                 source=query.source,
                 count=round(asked.runs[at]),
                 weight=float(asked.weights[at]),
-                files=int(replayed.files[at]),
-                bytes=int(replayed.bytes[at]),
-                partition_files=inside,
-                partition_bytes=int(replayed.partition_bytes[at]),
-                file_share=int(replayed.files[at]) / count,
-                byte_share=int(replayed.bytes[at]) / total,
-                ratio=int(replayed.files[at]) / inside if inside else None,
-                row_group_share=_at(seen.row_groups, at),
+                reads=QueryReads(
+                    files=int(replayed.files[at]),
+                    bytes=int(replayed.bytes[at]),
+                    partition_files=inside,
+                    partition_bytes=int(replayed.partition_bytes[at]),
+                    file_share=int(replayed.files[at]) / count,
+                    byte_share=int(replayed.bytes[at]) / total,
+                    ratio=int(replayed.files[at]) / inside if inside else None,
+                    row_group_share=_at(seen.row_groups, at),
+                    excess_files=float(replayed.excess_files[at]),
+                    excess_bytes=float(replayed.excess_bytes[at]),
+                ),
                 selectivity=_at(seen.selectivity, at),
                 fresh_share=_at(seen.fresh_shares, at),
                 before_share=_at(None if earlier is None else earlier.shares, at),
-                excess_files=float(replayed.excess_files[at]),
-                excess_bytes=float(replayed.excess_bytes[at]),
                 hindrance=hindrance,
                 remedy=remedy,
             )

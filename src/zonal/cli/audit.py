@@ -211,7 +211,7 @@ class _Job:
 
         with self._auditor() as auditor:
             audit = auditor.now(kept)
-        for note in audit.notes:
+        for note in audit.made.notes:
             if note.startswith(NOT_KEPT):
                 warn(f"{quoted(self.table, limit=200)}: {note}")
         return audit
@@ -253,8 +253,8 @@ class _Outputs:
         from zonal.report.terminal.audit import print_audit  # noqa: PLC0415
 
         def page() -> str:
-            audits = () if kept is None else kept.audits(audit.location)
-            runs = () if kept is None else kept.runs(audit.location)
+            audits = () if kept is None else kept.audits(audit.table.location)
+            runs = () if kept is None else kept.runs(audit.table.location)
             return audit_page(audit, audits, runs, limit=self.limit, given=given)
 
         return self._deliver([audit], audit, lambda console: print_audit(console, audit, given), page)
@@ -269,7 +269,7 @@ class _Outputs:
         from zonal.report.page.overview import Overview, overview_page, print_audits  # noqa: PLC0415
 
         audits = [each for each, _ in audited]
-        past = {} if kept is None else {each.location: kept.audits(each.location) for each in audits}
+        past = {} if kept is None else {each.table.location: kept.audits(each.table.location) for each in audits}
         overview = Overview(audits, past, failed, [given for _, given in audited])
         code = self._deliver(
             audits, overview.values, lambda console: print_audits(console, overview), lambda: overview_page(overview)
@@ -284,7 +284,7 @@ class _Outputs:
         page: "Callable[[], str]",
     ) -> int:
         """Send, print and write audits; an alert's exit code is returned even if they can't be printed or written."""
-        alarmed = [each for each in audits if each.alerts]
+        alarmed = [each for each in audits if each.judgment.alerts]
         for each in alarmed if self.webhook is not None else []:
             self._call(each)
         try:
@@ -372,8 +372,8 @@ def _many(config: Path, database: str | None, outputs: _Outputs, run: _Run, *, n
 
 def _only(audit: "Audit", others: "Sequence[Audit]") -> "Audit":
     """Refuse a table that was audited under another name."""
-    if any((other.location, other.table) == (audit.location, audit.table) for other in others):
-        raise ZonalError(f"It is {quoted(audit.table, limit=200)}, which stands there before: leave one out.")
+    if any((other.table.location, other.table.name) == (audit.table.location, audit.table.name) for other in others):
+        raise ZonalError(f"It is {quoted(audit.table.name, limit=200)}, which stands there before: leave one out.")
     return audit
 
 

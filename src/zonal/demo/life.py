@@ -145,7 +145,7 @@ class _Life:
             display=Display(picture=True),
             progress=self.report,
         )
-        self.ratios = (*self.ratios, result.ratio)
+        self.ratios = (*self.ratios, result.reads.ratio)
         self.on_chapter(Audited(result, self.ratios))
         return result
 
@@ -167,7 +167,7 @@ class _Life:
 
         self.report("drawing the page")
         with History.open(self.scene.database) as history:
-            return audit_page(shown, history.audits(shown.location), history.runs(shown.location))
+            return audit_page(shown, history.audits(shown.table.location), history.runs(shown.table.location))
 
 
 def _rounded(size: int) -> int:

@@ -43,7 +43,7 @@ def heading_of(chapter: Chapter) -> str:
         case Compared():
             return "explain: what queries read, before → now"
         case Audited():
-            return f"audit: what all {plural(chapter.audit.queries, 'query', 'queries')} read"
+            return f"audit: what all {plural(chapter.audit.workload.queries, 'query', 'queries')} read"
         case Compacted():
             return "another tool comes along"
         case Left():
@@ -63,7 +63,7 @@ def lines_of(chapter: Chapter) -> Iterator[StyledLine]:
             yield from _plain(_compared(chapter))
         case Audited():
             for sentence in verdict(chapter.audit):
-                yield sentence, "red" if chapter.audit.alerts else "green"
+                yield sentence, "red" if chapter.audit.judgment.alerts else "green"
             yield from _plain(_audited(chapter.audit, chapter.ratios))
         case Compacted():
             yield from _plain(_compacted(chapter))
@@ -85,8 +85,8 @@ def _arrived(health: TableHealth) -> Iterator[str]:
 
 def _advised(chapter: Advised) -> Iterator[str]:
     advice = chapter.advice
-    filters = plural(advice.queries, "different filter")
-    yield f"{plural(advice.summary.statements, 'statement')} in {chapter.log.name}, with {filters}"
+    filters = plural(advice.workload.queries, "different filter")
+    yield f"{plural(advice.workload.summary.statements, 'statement')} in {chapter.log.name}, with {filters}"
     yield clipped(advice.reason, 600)
     others = [each for each in advice.candidates if each is not advice.best and each.layout is not None]
     if others:
@@ -134,8 +134,10 @@ def _explained(before: Explanation, after: Explanation) -> str:
 
 def _audited(audit: Audit, ratios: tuple[float | None, ...]) -> Iterator[str]:
     fresh = audit.fresh
-    if audit.alerts and fresh is not None and fresh.gain > 0:
-        saved = f"queries would read {share_text(fresh.byte_share)} of the bytes, not {share_text(audit.byte_share)}"
+    if audit.judgment.alerts and fresh is not None and fresh.gain > 0:
+        saved = (
+            f"queries would read {share_text(fresh.byte_share)} of the bytes, not {share_text(audit.reads.byte_share)}"
+        )
         yield f"Clustered anew, {saved} (predicted)."
     if len(ratios) > 1:
         went = " → ".join("-" if ratio is None else share_text(ratio) for ratio in ratios)

@@ -47,7 +47,7 @@ def cluster_command(advice: Advice, given: CommandOptions) -> str | None:
     else:
         words += ["--layout", str(layout)]
     if any(warning.code == BLOCKED for warning in advice.warnings):
-        words += ["--into", f"{advice.format}:…"]
+        words += ["--into", f"{advice.table.format}:…"]
     return _command([*words, *_place_words(given)])
 
 
@@ -59,11 +59,11 @@ def repair_command(audit: Audit, given: CommandOptions | None = None) -> str:
     """
     given = given or given_of(audit)
     table = unpinned(given.table)
-    if audit.layout is None:
+    if audit.table.layout is None:
         return advise_command(audit, given)
     words = ["zonal", "cluster", table]
-    words += ["--full"] if audit.outside == 0 else []
-    words += ["--into", f"{audit.format}:…"] if is_only_copied(audit.format) else []
+    words += ["--full"] if audit.judgment.outside == 0 else []
+    words += ["--into", f"{audit.table.format}:…"] if is_only_copied(audit.table.format) else []
     return _command([*words, *_place_words(given)])
 
 
@@ -75,7 +75,7 @@ def advise_command(audit: Audit, given: CommandOptions | None = None) -> str:
 
 def given_of(audit: Audit) -> CommandOptions:
     """Derive a table's name on the command line from its audit, if it isn't known how it was given."""
-    return CommandOptions(full_name(audit.table, audit.format))
+    return CommandOptions(full_name(audit.table.name, audit.table.format))
 
 
 def _place_words(given: CommandOptions) -> Iterator[str]:

@@ -103,24 +103,24 @@ def shown_candidates(advice: Advice) -> list[Candidate]:
 
 def table_facts(advice: Advice) -> Iterator[Fact]:
     """Say what the table is."""
-    version = "" if advice.version is None else f", version {advice.version}"
-    rows = "" if advice.rows is None else f", {advice.rows:,} rows"
+    version = "" if advice.table.version is None else f", version {advice.table.version}"
+    rows = "" if advice.table.rows is None else f", {advice.table.rows:,} rows"
     yield (
         "table",
-        f"{clipped(advice.table)} ({advice.format}{version}): {plural(advice.files, 'file')}, "
-        f"{size_text(advice.bytes)}{rows}",
+        f"{clipped(advice.table.name)} ({advice.table.format}{version}): {plural(advice.table.files, 'file')}, "
+        f"{size_text(advice.table.bytes)}{rows}",
     )
-    if advice.partitioning:
-        yield "partitions", f"by {', '.join(clipped(name) for name in advice.partitioning)}"
-    if advice.layout:
-        yield "layout", clipped(advice.layout)
+    if advice.table.partitioning:
+        yield "partitions", f"by {', '.join(clipped(name) for name in advice.table.partitioning)}"
+    if advice.table.layout:
+        yield "layout", clipped(advice.table.layout)
 
 
 def change_facts(advice: Advice) -> Iterator[Fact]:
     """Say what queries read now, what they would read, and what that costs and saves."""
     if not advice.candidates:
         return
-    apart = f"; partitions alone: {share_text(advice.partition_only.bytes)}" if advice.partitioning else ""
+    apart = f"; partitions alone: {share_text(advice.partition_only.bytes)}" if advice.table.partitioning else ""
     yield "now", f"queries read {_reads(advice.now)}{apart}"
     best = advice.best
     if best is None or best.layout is None:
@@ -133,13 +133,13 @@ def change_facts(advice: Advice) -> Iterator[Fact]:
     yield (
         "cost",
         f"{money_text(cost.price)} for rewriting {size_text(cost.bytes)}: {core_text(cost.core_seconds)} "
-        f"({money_text(cost.rewrite_price)}), old files kept for {advice.prices.keep_days:g} days "
+        f"({money_text(cost.rewrite_price)}), old files kept for {advice.basis.prices.keep_days:g} days "
         f"({money_text(cost.storage_price)})",
     )
     yield (
         "saves",
         f"{size_text(max(cost.saved_bytes_per_day, 0.0))} and {money_text(max(cost.saved_price_per_day, 0.0))} a day, "
-        f"at {advice.per_day:,.4g} scans a day; paid back: {payback_text(cost)}",
+        f"at {advice.workload.per_day:,.4g} scans a day; paid back: {payback_text(cost)}",
     )
 
 
@@ -169,23 +169,27 @@ def asked_text(query: Regression) -> str:
 
 def workload_facts(advice: Advice) -> Iterator[Fact]:
     """Say what became of the logs' statements."""
-    summary = advice.summary
+    summary = advice.workload.summary
     span = "" if summary.days is None else f" over {days_text(summary.days)}"
     yield "statements", f"{summary.statements:,}{span}: {summary.parsed:,} read, {summary.unparsable:,} can't be read"
     yield "of this table", f"{summary.matched:,}; {summary.other_tables:,} ask other tables, or nothing"
     if summary.full_scans:
         yield "full scans", f"{summary.full_scans:,} of these: no filter that statistics could use"
-    if advice.queries:
-        apart = "measured on all of them" if advice.held_out >= advice.queries else f"measured on {advice.held_out:,}"
-        yield "filters", f"{advice.queries:,} different, {apart}"
+    if advice.workload.queries:
+        apart = (
+            "measured on all of them"
+            if advice.workload.held_out >= advice.workload.queries
+            else f"measured on {advice.workload.held_out:,}"
+        )
+        yield "filters", f"{advice.workload.queries:,} different, {apart}"
     yield "dialect", summary.dialect or "standard SQL"
-    if advice.joins:
-        yield "joined by", ", ".join(clipped(name) for name in advice.joins)
+    if advice.workload.joins:
+        yield "joined by", ", ".join(clipped(name) for name in advice.workload.joins)
 
 
 def unread(advice: Advice) -> tuple[str, ...]:
     """Return the first statements that can't be read, and why; none with hidden values: the reasons quote SQL."""
-    return () if advice.hidden else advice.summary.examples
+    return () if advice.workload.hidden else advice.workload.summary.examples
 
 
 def column_cells(column: Filtered) -> tuple[str, str, str, str]:
@@ -198,11 +202,12 @@ def column_cells(column: Filtered) -> tuple[str, str, str, str]:
 
 def basis(advice: Advice) -> Iterator[str]:
     """Say what the numbers rest on."""
-    yield from advice.assumptions
-    if advice.sample_rows:
-        size = size_text(advice.target_file_bytes)
-        yield f"Predicted from a sample of {advice.sample_rows:,} rows, for files of {size}, with seed {advice.seed}."
-    if advice.hidden:
+    of = advice.basis
+    yield from of.assumptions
+    if of.sample_rows:
+        size = size_text(of.target_file_bytes)
+        yield f"Predicted from a sample of {of.sample_rows:,} rows, for files of {size}, with seed {of.seed}."
+    if advice.workload.hidden:
         yield "Values that queries compare with are hidden."
 
 

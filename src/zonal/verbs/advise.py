@@ -48,7 +48,7 @@ def advise(
 
     Example:
         >>> advice = zonal.advise("events", queries=["queries.sql"])
-        >>> advice.verdict, [each.column for each in advice.filtered]
+        >>> advice.verdict, [each.column for each in advice.workload.filtered]
         ('leave', ['id', 'day'])
     """
     check_arguments(advise, locals())
@@ -71,7 +71,7 @@ def advise(
         progress=tell,
     )
     advice = request.advice(picture=is_wanted(shown.picture, snapshot))
-    return replace(advice, seconds=time.monotonic() - began)
+    return replace(advice, basis=replace(advice.basis, seconds=time.monotonic() - began))
 
 
 def _check(prices: Prices, per_day: float | None, sampling: Sampling) -> None:

@@ -9,10 +9,10 @@ from functools import partial
 
 from zonal.advising.queries import filter_weights
 from zonal.arguments import check_arguments
-from zonal.auditing.audit import Audit
+from zonal.auditing.audit import Audit, Circumstances
 from zonal.auditing.blame.commits import Commits, commits_of
 from zonal.auditing.drift import Alerts, Drift, drift_of
-from zonal.auditing.findings import Circumstances, Earlier, Seen, findings, ratio_of
+from zonal.auditing.findings import Earlier, Seen, findings, ratio_of
 from zonal.auditing.record import audit_record
 from zonal.auditing.renames import named_as
 from zonal.auditing.savings import saving_of
@@ -70,7 +70,7 @@ def audit(
 
     Example:
         >>> audit = zonal.audit("events", queries=["queries.sql"])
-        >>> round(audit.ratio, 2), [alert.kind for alert in audit.alerts]
+        >>> round(audit.reads.ratio, 2), [alert.kind for alert in audit.judgment.alerts]
         (0.62, [])
     """
     check_arguments(audit, locals())
@@ -107,7 +107,7 @@ def audit_versions(
 
     Example:
         >>> past = zonal.audit_versions("orders", queries=["queries.sql"], versions=2)
-        >>> [(audit.version, audit.files) for audit in past]
+        >>> [(audit.table.version, audit.table.files) for audit in past]
         [(2, 3), (3, 4)]
     """
     check_arguments(audit_versions, locals())
@@ -195,20 +195,15 @@ class Auditor:
         seen = case.look() if look else Seen()
         commits = self._commits(snapshot, case) if blame else Commits()
         drift = self._drift(case, seen, past)
-        circumstances = Circumstances(
-            datetime.now(zones.utc),
-            self.workload.summary,
-            self.how.sampling.seed,
-            self.how.display.hide_literals,
-            tuple(case.notes),
-        )
+        made = Circumstances(datetime.now(zones.utc), self.how.sampling.seed, tuple(case.notes))
         before = self._before(snapshot, commits)
         earlier = _earlier(before, case) if before is not None and commits.culprits else None
         result = findings(
-            snapshot, case.asked, case.replayed, seen, circumstances, commits=commits, earlier=earlier, drift=drift
-        )
+            snapshot, case.asked, case.replayed, seen, made, summary=self.workload.summary, commits=commits,
+            earlier=earlier, drift=drift, hide=self.how.display.hide_literals,
+        )  # fmt: skip
         picture = self._picture(before, snapshot, case) if self._is_drawn(snapshot, blame=blame) else None
-        return replace(result, seconds=time.monotonic() - began, picture=picture)
+        return replace(result, made=replace(made, seconds=time.monotonic() - began), picture=picture)
 
     def _is_drawn(self, snapshot: Snapshot, *, blame: bool) -> bool:
         """Tell whether to draw; a series of versions gets pictures only on request."""
@@ -263,5 +258,6 @@ def _remembered(result: Audit, history: History) -> Audit:
     try:
         history.add_audit(audit_record(result))
     except HistoryError as error:
-        return replace(result, notes=(*result.notes, f"{NOT_KEPT} {error}"))
+        notes = (*result.made.notes, f"{NOT_KEPT} {error}")
+        return replace(result, made=replace(result.made, notes=notes))
     return result

@@ -7,17 +7,46 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
-from zonal.advising.advice import Advice, Candidate
+from zonal.advising.advice import Advice, AdvisedQueries, Basis, Candidate
+from zonal.auditing.audit import (
+    Audit,
+    AuditedQueries,
+    Blame,
+    Circumstances,
+    Excess,
+    Judgment,
+    MeanReads,
+    QueryReads,
+)
 from zonal.layouts.layout import Layout
 from zonal.report.terminal.text import layout_text
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.outcome import Clustering
+from zonal.snapshot import TableVersion
 from zonal.verbs.clean import Cleaning
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import ColumnHealth
 
 _LEFT_OUT = frozenset({"picture", "old_files_until"})
 """Fields that are drawn or printed only; their numbers are in other fields."""
+_GROUPS = (
+    AdvisedQueries,
+    AuditedQueries,
+    Basis,
+    Blame,
+    Circumstances,
+    Excess,
+    Judgment,
+    MeanReads,
+    QueryReads,
+    TableVersion,
+)
+"""Fields that belong together: in JSON they stand beside the other fields of their result."""
+_NAMES: Mapping[type, Mapping[str, str | None]] = {
+    Advice: {"name": "table", "location": None, "time": None},
+    Audit: {"name": "table", "time": "version_time"},
+}
+"""The names of some fields in JSON, by result; None where they are left out."""
 
 Result = TypeVar("Result", Clustering, ClusteringPlan)
 
@@ -61,10 +90,10 @@ def _plain(value: object) -> object:
 def _advice(advice: Advice) -> dict[str, object]:
     """Write an advice; where values are hidden, without the cuts of its trees, which are values of the queries."""
     document = _fields(advice)
-    if advice.hidden:
+    if advice.workload.hidden:
         document["candidates"] = [_without_cuts(each) for each in advice.candidates]
         document["best"] = None if advice.best is None else _without_cuts(advice.best)
-        document["summary"] = _fields(replace(advice.summary, examples=()))
+        document["summary"] = _fields(replace(advice.workload.summary, examples=()))
     return document
 
 
@@ -73,5 +102,15 @@ def _without_cuts(candidate: Candidate) -> dict[str, object]:
 
 
 def _fields(value: object) -> dict[str, object]:
+    """Write a result's fields, and those of its groups beside them."""
     assert is_dataclass(value)  # noqa: S101 - results are dataclasses
-    return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.name not in _LEFT_OUT}
+    names = _NAMES.get(type(value), {})
+    document: dict[str, object] = {}
+    for field in fields(value):
+        item = getattr(value, field.name)
+        if isinstance(item, _GROUPS):
+            named = {names.get(key, key): each for key, each in _fields(item).items()}
+            document |= {key: each for key, each in named.items() if key is not None}
+        elif field.name not in _LEFT_OUT:
+            document[field.name] = _plain(item)
+    return document

@@ -186,7 +186,7 @@ def _explanation(explanation: Explanation) -> Iterator[Html]:
 
 
 def _advice(advice: Advice) -> Iterator[Html]:
-    yield _heading("Advice for ", advice.table)
+    yield _heading("Advice for ", advice.table.name)
     yield element("p", element("strong", text(advice.reason, 2 * _LONG)))
     yield _facts([*table_facts(advice), *change_facts(advice)])
     yield _table(
@@ -207,7 +207,7 @@ def _advice(advice: Advice) -> Iterator[Html]:
     yield _table(
         "The columns that queries filter.",
         columns,
-        advice.filtered,
+        advice.workload.filtered,
         lambda column: _row(column.column, *column_cells(column)),
         plain=columns[-1:],
     )
@@ -257,7 +257,7 @@ def _cleaning(done: Cleaning) -> Iterator[Html]:
 
 
 def _audit(audit: Audit) -> Iterator[Html]:
-    yield _heading("Audit of ", audit.table)
+    yield _heading("Audit of ", audit.table.name)
     for sentence in verdict(audit):
         yield element("p", element("strong", text(sentence, 2 * _LONG)))
     yield _facts(audit_facts(audit))
@@ -268,8 +268,8 @@ def _audit(audit: Audit) -> Iterator[Html]:
         lambda each: _row(
             each.query,
             f"{each.weight:.1%}",
-            f"{each.files:,}",
-            *map(known_share, (each.byte_share, each.selectivity, each.fresh_share)),
+            f"{each.reads.files:,}",
+            *map(known_share, (each.reads.byte_share, each.selectivity, each.fresh_share)),
         ),
     )
     yield _table(
@@ -286,7 +286,7 @@ def _audit(audit: Audit) -> Iterator[Html]:
     yield _table(
         "Commits, those that did harm first, then those that cause most of what is read for nothing.",
         ("files added by", "files", "of what is read", "of that for nothing"),
-        audit.commits,
+        audit.blame.commits,
         lambda each: _row(
             each.sentence or commit_text(each),
             f"{each.files:,}",

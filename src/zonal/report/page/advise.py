@@ -49,9 +49,9 @@ def advice_page(advice: Advice, given: CommandOptions | None = None) -> str:
     """Return the page of an advice; `given` names what the command to run is made of."""
     files, reads = files_chart(advice.picture), reads_chart(advice.picture)
     parts = [
-        element("h1", text("Advice for "), name(advice.table)),
+        element("h1", text("Advice for "), name(advice.table.name)),
         described((text(label), text(fact, _LONG)) for label, fact in table_facts(advice)),
-        _verdict(advice, given or CommandOptions(advice.table)),
+        _verdict(advice, given or CommandOptions(advice.table.name)),
         _change(advice),
         _candidates(advice),
         charted("The files now", files),
@@ -63,7 +63,7 @@ def advice_page(advice: Advice, given: CommandOptions | None = None) -> str:
         section("What this rests on", listed(text(line, _LONG) for line in basis(advice))),
         element("footer", text("Made by zonal advise. Shares are of the table's bytes, over the queries' weight.")),
     ]
-    return page(f"zonal advise: {advice.table}", joined(parts), scripts_of([files, reads]))
+    return page(f"zonal advise: {advice.table.name}", joined(parts), scripts_of([files, reads]))
 
 
 def _verdict(advice: Advice, given: CommandOptions) -> Html:
@@ -77,7 +77,7 @@ def _change(advice: Advice) -> Html:
     if not advice.candidates:
         return NOTHING
     best = advice.best
-    levels = [("partitions alone", advice.partition_only)] if advice.partitioning else []
+    levels = [("partitions alone", advice.partition_only)] if advice.table.partitioning else []
     levels += [("now", advice.now)]
     if best is not None and best.layout is not None:
         levels += [(f"after: {what_text(best)}", best.reads)]
@@ -189,7 +189,9 @@ def _workload(advice: Advice) -> Html:
     account = described((text(label), text(fact, _LONG)) for label, fact in workload_facts(advice))
     examples = listed(text(line) for line in unread(advice))
     first = element("p", text("The first that can't be read:")) if examples else NOTHING
-    rows = [Row(name(column.column), [text(cell) for cell in column_cells(column)]) for column in advice.filtered]
+    rows = [
+        Row(name(column.column), [text(cell) for cell in column_cells(column)]) for column in advice.workload.filtered
+    ]
     columns = ("column", "queries' weight", "by =", "distinct", "skipped by")
     filtered = table("The columns that queries filter.", columns, rows, plain=columns[-1:]) if rows else NOTHING
     return section("The queries", account, first, examples, filtered)

@@ -51,7 +51,7 @@ def audit_page(
     `limit` is the ratio above which an audit is an alert, and is drawn into the trend; `given` is how the table and its
     logs were named, for the command to run.
     """
-    commits = [(each.id, commit_text(each)) for each in audit.commits[:_MOST_CHOSEN] if each.id is not None]
+    commits = [(each.id, commit_text(each)) for each in audit.blame.commits[:_MOST_CHOSEN] if each.id is not None]
     files = files_chart(audit.picture, commits)
     trend, blamed = trend_chart(audit, audits, runs, limit), commits_chart(audit)
     queries = queries_chart(audit)
@@ -59,7 +59,7 @@ def audit_page(
         [(each.label, each.files, each.depths) for each in audit.picture.drawings] if audit.picture else []
     )
     parts = [
-        element("h1", text("Audit of "), name(audit.table)),
+        element("h1", text("Audit of "), name(audit.table.name)),
         _verdict(audit),
         remedy_box(audit, given),
         _tiles(audit),
@@ -76,13 +76,14 @@ def audit_page(
         section("What this rests on", listed(text(line, _LONG) for line in audit_notes(audit))),
         element("footer", text(_made(audit))),
     ]
-    return page(f"zonal audit: {audit.table}", joined(parts), scripts_of([trend, blamed, files, depths, queries]))
+    return page(f"zonal audit: {audit.table.name}", joined(parts), scripts_of([trend, blamed, files, depths, queries]))
 
 
 def _made(audit: Audit) -> str:
-    hidden = " Values that queries compare with are hidden." if audit.hidden else ""
+    made = audit.made
+    hidden = " Values that queries compare with are hidden." if audit.workload.hidden else ""
     return (
-        f"Made by zonal audit at {audit.audited:%Y-%m-%d %H:%M} UTC in {audit.seconds:,.1f} s, with seed {audit.seed}. "
+        f"Made by zonal audit at {made.audited:%Y-%m-%d %H:%M} UTC in {made.seconds:,.1f} s, with seed {made.seed}. "
         f"No query was run: statistics tell what must be read.{hidden}"
     )
 
@@ -94,7 +95,7 @@ def _verdict(audit: Audit) -> Html:
 
 def verdict_box(audit: Audit, more: Sequence[str] = ()) -> Html:
     """Write the verdict in its color, and more sentences below it."""
-    kind = "verdict bad" if audit.alerts else "verdict other" if audit.ratio is None else "verdict"
+    kind = "verdict bad" if audit.judgment.alerts else "verdict other" if audit.reads.ratio is None else "verdict"
     return element("div", *(element("p", text(each, 2 * _LONG)) for each in [*verdict(audit), *more]), class_=kind)
 
 
@@ -110,14 +111,14 @@ def remedy_box(audit: Audit, given: CommandOptions | None = None) -> Html:
 def _tiles(audit: Audit) -> Html:
     """Write the most important numbers as large tiles."""
     tiles = [
-        (known_share(audit.ratio), "of the files in matching partitions are read"),
-        (share_text(audit.byte_share), "of the table's bytes are read, in the mean"),
-        (share_text(audit.excess_share), "of the bytes read are in files without a match, estimated"),
+        (known_share(audit.reads.ratio), "of the files in matching partitions are read"),
+        (share_text(audit.reads.byte_share), "of the table's bytes are read, in the mean"),
+        (share_text(audit.excess.excess_share), "of the bytes read are in files without a match, estimated"),
     ]
     if audit.fresh is not None:
         tiles.append((share_text(audit.fresh.byte_share), "of the bytes if clustered anew, predicted"))
-    if audit.selectivity is not None:
-        tiles.append((share_text(audit.selectivity), "of the rows match: no layout reads less"))
+    if audit.reads.selectivity is not None:
+        tiles.append((share_text(audit.reads.selectivity), "of the rows match: no layout reads less"))
     cells = [element("div", element("b", text(number)), element("span", text(what))) for number, what in tiles]
     return element("div", *cells, class_="tiles")
 
@@ -125,8 +126,8 @@ def _tiles(audit: Audit) -> Html:
 def _queries(audit: Audit) -> Html:
     if not audit.asked:
         return NOTHING
-    before = ("before that",) if audit.before is not None else ()
-    inside = ("partitions alone",) if audit.partitioning else ()
+    before = ("before that",) if audit.blame.before is not None else ()
+    inside = ("partitions alone",) if audit.table.partitioning else ()
     heads = ("query", "reads", "files", "weight", *before, *inside, "rows matching", "clustered anew")
     rows = [Row(_query_head(each), _query_cells(each, audit)) for each in audit.asked[:_MOST_QUERIES]]
     more = len(audit.asked) - _MOST_QUERIES
@@ -142,11 +143,11 @@ def _query_head(each: QueryAudit) -> Html:
 
 
 def _query_cells(each: QueryAudit, audit: Audit) -> list[Html]:
-    inside = (each.partition_bytes / max(audit.bytes, 1),) if audit.partitioning else ()
-    before = () if audit.before is None else (each.before_share,)
+    inside = (each.reads.partition_bytes / max(audit.table.bytes, 1),) if audit.table.partitioning else ()
+    before = () if audit.blame.before is None else (each.before_share,)
     return [
-        share_bar(each.byte_share, share_text(each.byte_share)),
-        text(f"{each.files:,}"),
+        share_bar(each.reads.byte_share, share_text(each.reads.byte_share)),
+        text(f"{each.reads.files:,}"),
         text(share_text(each.weight)),
         *(text(known_share(share)) for share in (*before, *inside, each.selectivity, each.fresh_share)),
     ]
@@ -176,7 +177,7 @@ def _columns(audit: Audit) -> Html:
             joined([name(each.column), element("small", text("partitions")) if each.partitions else NOTHING]),
             [
                 text(f"{each.weight:.0%}"),
-                text(f"{each.files_with_bounds:,} of {audit.files:,}"),
+                text(f"{each.files_with_bounds:,} of {audit.table.files:,}"),
                 text(share_text(each.skipped_files)),
                 text(share_text(each.skipped_bytes)),
             ],
@@ -194,14 +195,14 @@ def _worst(audit: Audit) -> Html:
             name(each.partition or "the whole table"),
             [text(f"{each.files:,}"), text(size_text(each.bytes)), text(share_text(each.excess_share))],
         )
-        for each in audit.worst_partitions[:_MOST_LISTED]
+        for each in audit.excess.worst_partitions[:_MOST_LISTED]
     ]
     files = [
         Row(
-            joined([name(each.path), element("small", text(_added(each.added_by, audit.commits)))]),
+            joined([name(each.path), element("small", text(_added(each.added_by, audit.blame.commits)))]),
             [text(size_text(each.bytes)), text(share_text(each.read)), text(share_text(each.excess))],
         )
-        for each in audit.worst_files[:_MOST_LISTED]
+        for each in audit.excess.worst_files[:_MOST_LISTED]
     ]
     shown = []
     if len(partitions) > 1:

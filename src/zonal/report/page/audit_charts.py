@@ -29,7 +29,7 @@ def trend_chart(
     audit: Audit, audits: Sequence[AuditRecord], runs: Sequence[RunRecord], limit: float | None
 ) -> Chart | None:
     """Draw the ratio over time, of this audit and all others; None where there is no other."""
-    others = [each for each in audits if abs(each.audited - audit.audited) > _SAME]
+    others = [each for each in audits if abs(each.audited - audit.made.audited) > _SAME]
     if not others:
         return None
     points = sorted([*others, audit_record(audit)], key=lambda each: each.audited)[-_MOST_AUDITS:]
@@ -99,9 +99,9 @@ def _trend_row(point: AuditRecord) -> Row:
 
 def commits_chart(audit: Audit) -> Chart | None:
     """Draw each commit's part of what is read; None where one commit added all and none did harm."""
-    commits = sorted((each for each in audit.commits if each.read_share > 0), key=lambda each: -each.read_share)
+    commits = sorted((each for each in audit.blame.commits if each.read_share > 0), key=lambda each: -each.read_share)
     commits = commits[:_MOST_BARS]
-    if len(commits) < 2 and audit.culprit is None:
+    if len(commits) < 2 and audit.blame.culprit is None:
         return None
     data = {
         "kind": "bars",
@@ -118,7 +118,7 @@ def commits_chart(audit: Audit) -> Chart | None:
     return Chart(
         id="commits",
         label="commits, those whose files are read most first",
-        caption=element("p", text(caption + (" Red: what most likely did it." if audit.culprit else ""))),
+        caption=element("p", text(caption + (" Red: what most likely did it." if audit.blame.culprit else ""))),
         data=data,
         numbers=_commit_table(audit),
         plots=[("Part of each commit's files in the bytes that queries read", "")],
@@ -127,7 +127,7 @@ def commits_chart(audit: Audit) -> Chart | None:
 
 def _is_culprit(commit: CommitAudit, audit: Audit) -> bool:
     """Tell whether a commit is a culprit, alone or with others."""
-    return any(commit.id in each.ids for each in audit.culprits)
+    return any(commit.id in each.ids for each in audit.blame.culprits)
 
 
 def _short(commit: CommitAudit) -> str:
@@ -155,7 +155,7 @@ def _commit_table(audit: Audit) -> Html:
             ],
             _is_culprit(each, audit),
         )
-        for each in audit.commits
+        for each in audit.blame.commits
     ]  # fmt: skip
     heads = ("files added by", "time (UTC)", "files", "bytes", "of what is read", "of that for nothing", "widened")
     return element("div", table("Live files by the commit that added them.", heads, rows), class_="scroll")
@@ -173,17 +173,17 @@ def queries_chart(audit: Audit) -> Chart | None:
     """Draw what each query reads beside what it read before, and what partitions alone and a fresh layout would."""
     if len(audit.asked) < 2:
         return None
-    queries = sorted(audit.asked, key=lambda each: -each.byte_share)[:1000]
-    series = [Series("reads now", "bar", [each.byte_share for each in queries])]
-    if audit.partitioning:
-        alone = [each.partition_bytes / max(audit.bytes, 1) for each in queries]
+    queries = sorted(audit.asked, key=lambda each: -each.reads.byte_share)[:1000]
+    series = [Series("reads now", "bar", [each.reads.byte_share for each in queries])]
+    if audit.table.partitioning:
+        alone = [each.reads.partition_bytes / max(audit.table.bytes, 1) for each in queries]
         series.append(Series("partitions alone", "line", alone))
     if any(each.fresh_share is not None for each in queries):
         series.append(Series("clustered anew (predicted)", "mark", [each.fresh_share for each in queries]))
     said = [] if len(queries) == len(audit.asked) else [f"{len(queries):,} of {len(audit.asked):,} queries are drawn."]
-    before, now = [each.before_share or 0.0 for each in queries], [each.byte_share for each in queries]
-    if audit.before is not None:
-        version = "before" if audit.before.version is None else f"version {audit.before.version}"
+    before, now = [each.before_share or 0.0 for each in queries], [each.reads.byte_share for each in queries]
+    if audit.blame.before is not None:
+        version = "before" if audit.blame.before.version is None else f"version {audit.blame.before.version}"
         series += [*worse_series(before, now), Series(f"{version}, before that", "old", before)]
         said.append(worse_text(before, now))
     texts = [each.query for each in queries]

@@ -46,26 +46,28 @@ class Overview:
     @property
     def ordered(self) -> list[Audit]:
         """Return those with an alert first, then by their ratio."""
-        return sorted(self.audits, key=lambda each: (not each.alerts, -(each.ratio or 0.0), each.table))
+        return sorted(
+            self.audits, key=lambda each: (not each.judgment.alerts, -(each.reads.ratio or 0.0), each.table.name)
+        )
 
     @property
     def sentence(self) -> str:
         """Say how many tables raise an alert, and how many can't be audited."""
-        alarmed = sum(bool(each.alerts) for each in self.audits)
+        alarmed = sum(bool(each.judgment.alerts) for each in self.audits)
         raise_ = "raises" if 1 in (alarmed, len(self.audits)) else "raise"
         sentence = f"{alarmed:,} of {plural(len(self.audits), 'table')} {raise_} an alert"
         return sentence + (f"; {plural(len(self.failed), 'table')} can't be audited." if self.failed else ".")
 
     def course(self, audit: Audit) -> str:
         """Draw a table's ratio over time; empty where there is only one audit."""
-        ratios = [each.ratio for each in self.past.get(audit.location, ()) if each.audited < audit.audited]
-        return sparkline([*ratios, audit.ratio][-_MOST_POINTS:]) if ratios else ""
+        ratios = [each.ratio for each in self.past.get(audit.table.location, ()) if each.audited < audit.made.audited]
+        return sparkline([*ratios, audit.reads.ratio][-_MOST_POINTS:]) if ratios else ""
 
 
 def print_audits(console: Console, overview: Overview) -> None:
     """Print every audit under its table's name, then all of them in a table."""
     for each in overview.audits:
-        console.print(Text(printable(clipped(each.table)), style="bold underline"), soft_wrap=True)
+        console.print(Text(printable(clipped(each.table.name)), style="bold underline"), soft_wrap=True)
         print_audit(console, each, overview.given_for(each))
         console.print()
     print_overview(console, overview)
@@ -80,16 +82,19 @@ def print_overview(console: Console, overview: Overview) -> None:
         lines.add_column(heading, justify="right")
     lines.add_column("so far", overflow="fold")
     for each in overview.ordered:
-        shares = map(known_share, (each.ratio, each.byte_share, None if each.fresh is None else each.fresh.byte_share))
-        named = Text(printable(clipped(each.table)), style="bold red" if each.alerts else "")
-        marked = Text("ALERT ", style="bold red") + named if each.alerts else named
+        shares = map(
+            known_share,
+            (each.reads.ratio, each.reads.byte_share, None if each.fresh is None else each.fresh.byte_share),
+        )
+        named = Text(printable(clipped(each.table.name)), style="bold red" if each.judgment.alerts else "")
+        marked = Text("ALERT ", style="bold red") + named if each.judgment.alerts else named
         lines.add_row(marked, *shares, overview.course(each))
     console.print(lines)
 
 
 def overview_page(overview: Overview) -> str:
     """Return a page of many audits: a table of all of them, then each with its verdict and numbers."""
-    has_alert = any(each.alerts for each in overview.audits)
+    has_alert = any(each.judgment.alerts for each in overview.audits)
     kind = "verdict bad" if has_alert else "verdict other" if overview.failed else "verdict"
     parts = [
         element("h1", text("Audits of many tables")),
@@ -112,15 +117,15 @@ def _all(overview: Overview) -> Html:
     heads = ("table", "alert", "files read of those in matching partitions", "bytes read", "clustered anew", "so far")
     rows = [
         Row(
-            element("a", name(each.table), href=f"#{_place(number)}"),
+            element("a", name(each.table.name), href=f"#{_place(number)}"),
             [
-                element("span", text("alert"), class_="bad-text") if each.alerts else text("-"),
-                text(known_share(each.ratio)),
-                text(share_text(each.byte_share)),
+                element("span", text("alert"), class_="bad-text") if each.judgment.alerts else text("-"),
+                text(known_share(each.reads.ratio)),
+                text(share_text(each.reads.byte_share)),
                 text("-" if each.fresh is None else share_text(each.fresh.byte_share)),
                 text(overview.course(each) or "-"),
             ],
-            bool(each.alerts),
+            bool(each.judgment.alerts),
         )
         for number, each in enumerate(overview.ordered, 1)
     ]
@@ -138,7 +143,7 @@ def _place(number: int) -> str:
 def _one(audit: Audit, place: str, given: CommandOptions | None) -> Html:
     return element(
         "section",
-        element("h2", name(audit.table)),
+        element("h2", name(audit.table.name)),
         verdict_box(audit),
         remedy_box(audit, given),
         described((text(label), text(fact, _LONG)) for label, fact in audit_facts(audit)),

@@ -36,7 +36,7 @@ _MOST_COLUMNS = 10
 def print_advice(console: Console, advice: Advice, given: CommandOptions | None = None) -> None:
     """Print an advice; `given` names what the command to run is made of."""
     print_line(console, advice.reason, style="bold")
-    command = cluster_command(advice, given or CommandOptions(advice.table))
+    command = cluster_command(advice, given or CommandOptions(advice.table.name))
     if command is not None:
         console.print()
         print_whole(console, f"  {command}", style="green")
@@ -102,16 +102,16 @@ def _print_workload(console: Console, advice: Advice) -> None:
     _print_facts(console, workload_facts(advice))
     for example in unread(advice):
         print_line(console, f"· can't be read: {clipped(example)}")
-    if advice.filtered:
+    if advice.workload.filtered:
         table = Table()
         table.add_column("filtered column", overflow="fold")
         for heading in ("by queries' weight", "by =", "distinct", "skipped by"):
             table.add_column(heading, justify="right")
-        for column in advice.filtered[:_MOST_COLUMNS]:
+        for column in advice.workload.filtered[:_MOST_COLUMNS]:
             table.add_row(Text(printable(clipped(column.column, 120))), *column_cells(column))
         console.print(table)
-        if len(advice.filtered) > _MOST_COLUMNS:
-            console.print(f"· and {plural(len(advice.filtered) - _MOST_COLUMNS, 'other column')}")
+        if len(advice.workload.filtered) > _MOST_COLUMNS:
+            console.print(f"· and {plural(len(advice.workload.filtered) - _MOST_COLUMNS, 'other column')}")
 
 
 def _print_facts(console: Console, facts: Iterable[Fact]) -> None:
