@@ -149,7 +149,7 @@ from zonal import open_table, show
 start = time.process_time()
 health = show(open_table(sys.argv[1]))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([health.files, time.process_time() - start, peak]))
+print(json.dumps([health.table.files, time.process_time() - start, peak]))
 """
 
 

@@ -126,7 +126,7 @@ def test_clustering_makes_the_queries_read_less_in_about_as_many_files(kept):
         assert compared.before[0].share > 0.99, "as it arrives a payload is everywhere"
         assert compared.after[0].share < 0.4
         first, again = (chapter.clustering for chapter in chapters_of(outcome, Rewritten))
-        assert arrived.health.files == first.removed_files == pytest.approx(FILES, rel=0.1)
+        assert arrived.health.table.files == first.removed_files == pytest.approx(FILES, rel=0.1)
         assert first.added_files == pytest.approx(FILES, rel=0.4)
         assert again.layout == first.layout, "the table remembers it"
 
@@ -191,7 +191,7 @@ def test_the_reads_are_those_of_explain(kept):
     for outcome in outcomes:
         (arrived,), (compared,) = chapters_of(outcome, Arrived), chapters_of(outcome, Compared)
         clustered = chapters_of(outcome, Rewritten)[0].clustering.versions[-1]
-        for version, reads in ((arrived.health.version, compared.before), (clustered, compared.after)):
+        for version, reads in ((arrived.health.table.version, compared.before), (clustered, compared.after)):
             table = pinned(folder, outcome.format, version)
             for kind in (2, 3):
                 told = [zonal.explain(table, where=text, footers=False) for text in asked[kind].conditions]

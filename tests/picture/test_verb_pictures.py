@@ -68,7 +68,7 @@ def test_show_draws_its_columns(folder):
     found = zonal.show(str(folder), columns=["x", "id"], picture=True)
     assert [axis.column for axis in found.picture.axes] == ["x", "id"]
     (now,) = found.picture.drawings
-    assert (now.label, now.files, now.bytes) == ("now", 6, found.bytes)
+    assert (now.label, now.files, now.bytes) == ("now", 6, found.table.bytes)
     assert (now.low["id"][1:] > now.high["id"][:-1]).all(), "files follow each other in id …"
     assert (now.low["x"] == now.low["x"][0]).all(), "… and all lie over each other in x"
     assert found.picture.questions == ()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.result_values import audit, hostile_advice
+from support.result_values import audit, health, hostile_advice
 from zonal.report.machine.json_form import to_json
 
 KEYS = {
@@ -20,6 +20,11 @@ KEYS = {
         "files format fresh hidden hindered layout location notes operation outside partition_byte_share "
         "partition_file_share partitioning queries ratio row_group_share rows saving seconds seed selectivity summary "
         "table tolerated version version_time worst_files worst_partitions",
+    ),
+    "health": (
+        health,
+        "blockers bytes columns columns_left_out delete_files deleted_rows files files_in_layout format largest_file "
+        "layout median_file name partitioning partitions problems rows smallest_file time version",
     ),
 }
 QUERY = (

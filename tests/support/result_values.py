@@ -25,8 +25,9 @@ from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, KeyDepth
 from zonal.skipping.depth import Depth
+from zonal.snapshot import TableVersion
 from zonal.verbs.explain import Explanation, Level
-from zonal.verbs.show import ColumnHealth, TableHealth
+from zonal.verbs.show import ColumnHealth, Deletes, FileSizes, TableHealth
 from zonal.workload.query import Summary
 
 WHEN = datetime(2026, 3, 4, tzinfo=timezone.utc)
@@ -55,9 +56,9 @@ def picture(name="x", files=5, versions=1):
 
 def health(name="plain"):
     depth = Depth(name, 4, 2.5, 3.5, 0, {2: 4}, 1.5, 17)
+    table = TableVersion(name, "delta", name, 7, WHEN, 5, 10**6, 4000, str(Layout("zorder", (name, "y"))), (name,))
     return TableHealth(
-        name, "delta", 7, WHEN, 5, 4000, 10**6, 1, 2, 3, (name,), 2, str(Layout("zorder", (name, "y"))), 3, 2, None,
-        (ColumnHealth(depth, 5),), 9, (name,), (name,), picture(name),
+        table, FileSizes(1, 2, 3), Deletes(2, None), 2, 3, (ColumnHealth(depth, 5),), 9, (name,), (name,), picture(name)
     )  # fmt: skip
 
 

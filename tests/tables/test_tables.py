@@ -169,7 +169,7 @@ def test_all_formats_skip_alike(table, condition, files):
 
 def test_show_measures_the_table(table):
     health = show(table, columns=["id", "name", "geo.lat"])
-    assert (health.files, health.rows, health.delete_files) == (FILES, FILES * ROWS, 0)
+    assert (health.table.files, health.table.rows, health.deletes.delete_files) == (FILES, FILES * ROWS, 0)
     by_name = {column.depth.column: column for column in health.columns}
     assert by_name["id"].depth.average_depth == 1.0
     assert by_name["id"].verdict == "a look-up of id reads 1 of 10 files"
@@ -370,7 +370,7 @@ def iceberg(tmp_path_factory):
 
 def test_the_names_are_public(table):
     assert zonal.prune(table, where="id = 1") == prune(table, where="id = 1")
-    assert zonal.show(table).files == FILES
+    assert zonal.show(table).table.files == FILES
     assert zonal.explain(table, where="id = 1").levels
     assert np.isfinite(zonal.explain(table, where="id = 1").share_of_bytes)
 

@@ -96,7 +96,7 @@ class _Life:
     def arrive(self) -> None:
         health = health_of(self.table.snapshot(), self.scene.columns)
         # Files as large as before, so that their number alone doesn't explain what is skipped.
-        self.size = _rounded(health.bytes // health.files)
+        self.size = _rounded(health.table.bytes // health.table.files)
         self.on_chapter(Arrived(health))
 
     def advise(self, log: Logs) -> Advice:

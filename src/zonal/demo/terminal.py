@@ -62,4 +62,4 @@ def _commands(request: DemoRequest, into: Path, outcome: Outcome) -> Iterator[st
 
 
 def _version(chapters: Sequence[Chapter]) -> int | None:
-    return next(chapter.health.version for chapter in chapters if isinstance(chapter, Arrived))
+    return next(chapter.health.table.version for chapter in chapters if isinstance(chapter, Arrived))

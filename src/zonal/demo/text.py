@@ -77,8 +77,8 @@ def _plain(texts: Iterator[str]) -> Iterator[StyledLine]:
 
 
 def _arrived(health: TableHealth) -> Iterator[str]:
-    rows = "" if health.rows is None else f", {health.rows:,} rows"
-    yield f"{plural(health.files, 'file')}, {size_text(health.bytes)}{rows}"
+    rows = "" if health.table.rows is None else f", {health.table.rows:,} rows"
+    yield f"{plural(health.table.files, 'file')}, {size_text(health.table.bytes)}{rows}"
     for column in health.columns:
         yield column.verdict
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from zonal.errors import ColumnError, quoted, suggestion
 from zonal.picture.picture import Picture
 from zonal.skipping.depth import Depth, column_depth
 from zonal.skipping.files import telling_buckets
-from zonal.snapshot import UNKNOWN, LazyBounds, Snapshot
+from zonal.snapshot import UNKNOWN, LazyBounds, Snapshot, TableVersion
 from zonal.study.drawing import drawn, is_wanted
 from zonal.tables.protocol import Progress, Table
 from zonal.tables.registry import read_snapshot, table_of
@@ -56,25 +55,32 @@ class ColumnHealth:
 
 
 @dataclass(frozen=True)
-class TableHealth(Shown):
-    """What `show` found."""
+class FileSizes:
+    """The sizes of a table's files, in bytes; zeros where it has none."""
 
-    name: str
-    format: str
-    version: int | None
-    time: datetime | None
-    files: int
-    rows: int | None
-    bytes: int
     smallest_file: int
     median_file: int
     largest_file: int
-    partitioning: tuple[str, ...]
-    partitions: int
-    layout: str | None
-    files_in_layout: int
+
+
+@dataclass(frozen=True)
+class Deletes:
+    """What deletion vectors and delete files take from a table's files."""
+
     delete_files: int
     deleted_rows: int | None
+    """None where only the delete files could say."""
+
+
+@dataclass(frozen=True)
+class TableHealth(Shown):
+    """What `show` found."""
+
+    table: TableVersion
+    sizes: FileSizes
+    deletes: Deletes
+    partitions: int
+    files_in_layout: int
     columns: tuple[ColumnHealth, ...]
     columns_left_out: int
     blockers: tuple[str, ...]
@@ -101,7 +107,7 @@ def show(
 
     Example:
         >>> health = zonal.show("events", columns=["day"])
-        >>> health.files, health.columns[0].verdict
+        >>> health.table.files, health.columns[0].verdict
         (4, 'a look-up of day reads 1 of 4 files')
     """
     check_arguments(show, locals())
@@ -121,22 +127,11 @@ def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None, *, pictu
     sizes = files.sizes if len(files) else np.zeros(1, np.int64)
     layout_id = snapshot.layout.id if snapshot.layout else None
     return TableHealth(
-        name=snapshot.name,
-        format=snapshot.format,
-        version=snapshot.version,
-        time=snapshot.time,
-        files=len(files),
-        rows=_total(files.rows),
-        bytes=int(files.sizes.sum()),
-        smallest_file=int(sizes.min()),
-        median_file=int(np.median(sizes)),
-        largest_file=int(sizes.max()),
-        partitioning=snapshot.partitioning,
+        table=TableVersion.of(snapshot),
+        sizes=FileSizes(int(sizes.min()), int(np.median(sizes)), int(sizes.max())),
+        deletes=Deletes(int(files.delete_files.sum()), _total(files.deleted)),
         partitions=len(np.unique(files.partition)),
-        layout=str(snapshot.layout) if snapshot.layout else None,
         files_in_layout=sum(each == layout_id for each in files.layout_ids.to_pylist()) if layout_id else 0,
-        delete_files=int(files.delete_files.sum()),
-        deleted_rows=_total(files.deleted),
         columns=tuple(_column(snapshot, name) for name in names),
         columns_left_out=0 if columns is not None else len(known) - len(names),
         blockers=snapshot.blockers,

@@ -98,11 +98,11 @@ def test_a_commit_reads_the_newest_manifests_itself(catalog, fetched):
 
 
 def test_a_cache_that_is_full_changes_no_answer(catalog, fetched, monkeypatch):
-    expected = [show(opened(catalog).at(version.id)).files for version in opened(catalog).versions()]
+    expected = [show(opened(catalog).at(version.id)).table.files for version in opened(catalog).versions()]
     monkeypatch.setattr("zonal.tables.iceberg.live_files.MOST_KEPT", 2)
     table = opened(catalog)
     fetched.clear()
-    assert [show(table.at(version.id)).files for version in table.versions()] == expected == [1, 2, 3, 4, 5]
+    assert [show(table.at(version.id)).table.files for version in table.versions()] == expected == [1, 2, 3, 4, 5]
     manifests = sorted(count for path, count in fetched.items() if not is_list(path))
     assert manifests == [1, 1, 1, 2, 3], "two files are kept, the others are read for each version that has them"
 

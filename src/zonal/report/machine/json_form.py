@@ -25,7 +25,7 @@ from zonal.rewriting.outcome import Clustering
 from zonal.snapshot import TableVersion
 from zonal.verbs.clean import Cleaning
 from zonal.verbs.explain import Explanation
-from zonal.verbs.show import ColumnHealth
+from zonal.verbs.show import ColumnHealth, Deletes, FileSizes, TableHealth
 
 _LEFT_OUT = frozenset({"picture", "old_files_until"})
 """Fields that are drawn or printed only; their numbers are in other fields."""
@@ -35,7 +35,9 @@ _GROUPS = (
     Basis,
     Blame,
     Circumstances,
+    Deletes,
     Excess,
+    FileSizes,
     Judgment,
     MeanReads,
     QueryReads,
@@ -45,6 +47,7 @@ _GROUPS = (
 _NAMES: Mapping[type, Mapping[str, str | None]] = {
     Advice: {"name": "table", "location": None, "time": None},
     Audit: {"name": "table", "time": "version_time"},
+    TableHealth: {"location": None},
 }
 """The names of some fields in JSON, by result; None where they are left out."""
 

@@ -127,7 +127,7 @@ def _version(version: int | None) -> str:
 
 
 def _health(health: TableHealth) -> Iterator[Html]:
-    yield _heading("", health.name)
+    yield _heading("", health.table.name)
     yield _facts(_health_facts(health))
     yield _table(
         "How well each column skips.",
@@ -153,17 +153,23 @@ def _health(health: TableHealth) -> Iterator[Html]:
 
 
 def _health_facts(health: TableHealth) -> Iterator[Fact]:
-    rows = "rows not known" if health.rows is None else plural(health.rows, "row")
-    yield "table", f"{health.format}{_version(health.version)}: {plural(health.files, 'file')}, {rows}"
-    sizes = (health.bytes, health.smallest_file, health.median_file, health.largest_file)
-    if health.files:
+    rows = "rows not known" if health.table.rows is None else plural(health.table.rows, "row")
+    yield (
+        "table",
+        f"{health.table.format}{_version(health.table.version)}: {plural(health.table.files, 'file')}, {rows}",
+    )
+    sizes = (health.table.bytes, health.sizes.smallest_file, health.sizes.median_file, health.sizes.largest_file)
+    if health.table.files:
         yield "bytes", "{} (files: {} / {} / {}, smallest / median / largest)".format(*map(size_text, sizes))
-    if health.partitioning:
-        yield "partitions", f"{health.partitions:,} by {', '.join(health.partitioning)}"
-    if health.layout:
-        yield "layout", f"{layout_text(health.layout)}, {health.files_in_layout:,} of {plural(health.files, 'file')}"
-    if health.delete_files:
-        yield "deletes", f"{plural(health.delete_files, 'delete file applies', 'delete files apply')}"
+    if health.table.partitioning:
+        yield "partitions", f"{health.partitions:,} by {', '.join(health.table.partitioning)}"
+    if health.table.layout:
+        yield (
+            "layout",
+            f"{layout_text(health.table.layout)}, {health.files_in_layout:,} of {plural(health.table.files, 'file')}",
+        )
+    if health.deletes.delete_files:
+        yield "deletes", f"{plural(health.deletes.delete_files, 'delete file applies', 'delete files apply')}"
 
 
 def _explanation(explanation: Explanation) -> Iterator[Html]:

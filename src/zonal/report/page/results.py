@@ -55,10 +55,10 @@ def health_page(health: TableHealth) -> str:
     """Return the page of what `show` found."""
     files = files_chart(health.picture)
     measured = () if health.picture is None else [column.depth for column in health.columns]
-    depths = depth_chart([("now", health.files, measured)])
+    depths = depth_chart([("now", health.table.files, measured)])
     ordered = sorted(health.columns, key=lambda column: column.depth.lookup_files)
     parts = [
-        element("h1", text("Health of "), name(health.name)),
+        element("h1", text("Health of "), name(health.table.name)),
         _verdict(_health_verdict(ordered, health), "verdict other" if health.problems else "verdict"),
         _facts(health_facts(health)),
         _health_columns(ordered, health),
@@ -68,12 +68,12 @@ def health_page(health: TableHealth) -> str:
         _lines("Problems", health.problems),
         element("footer", text("Made by zonal show from the table's metadata alone.")),
     ]
-    return page(f"zonal show: {health.name}", joined(parts), scripts_of([files, depths]))
+    return page(f"zonal show: {health.table.name}", joined(parts), scripts_of([files, depths]))
 
 
 def _health_verdict(ordered: Sequence[ColumnHealth], health: TableHealth) -> list[str]:
     if not ordered:
-        return [f"No column has bounds: every filter reads all {plural(health.files, 'file')}."]
+        return [f"No column has bounds: every filter reads all {plural(health.table.files, 'file')}."]
     columns = [column for column in ordered if not column.holds_nulls_alone] or ordered[:1]
     best, worst = _sentence(columns[0].verdict), _sentence(columns[-1].verdict)
     return [best] if len(columns) == 1 else [f"Best: {best}", f"Worst: {worst}"]

@@ -31,21 +31,24 @@ def print_health(console: Console, health: TableHealth) -> None:
 
 def health_facts(health: TableHealth) -> Iterator[tuple[str, str]]:
     """Say what a table is: its version, files, sizes, partitions, layout and deletes."""
-    version = "" if health.version is None else f", version {health.version}"
-    moment = f", {health.time:%Y-%m-%d %H:%M:%S}" if health.time else ""
-    yield "table", f"{health.name} ({health.format}{version}{moment})"
-    rows = "rows not known" if health.rows is None else f"{health.rows:,} rows"
-    yield "files", f"{plural(health.files, 'file')}, {rows}, {size_text(health.bytes)}"
-    if health.files:
-        sizes = (health.smallest_file, health.median_file, health.largest_file)
+    version = "" if health.table.version is None else f", version {health.table.version}"
+    moment = f", {health.table.time:%Y-%m-%d %H:%M:%S}" if health.table.time else ""
+    yield "table", f"{health.table.name} ({health.table.format}{version}{moment})"
+    rows = "rows not known" if health.table.rows is None else f"{health.table.rows:,} rows"
+    yield "files", f"{plural(health.table.files, 'file')}, {rows}, {size_text(health.table.bytes)}"
+    if health.table.files:
+        sizes = (health.sizes.smallest_file, health.sizes.median_file, health.sizes.largest_file)
         yield "file sizes", " / ".join(size_text(size) for size in sizes) + " (smallest / median / largest)"
-    if health.partitioning:
-        yield "partitions", f"{health.partitions:,} by {', '.join(health.partitioning)}"
-    if health.layout:
-        yield "layout", f"{layout_text(health.layout)}, {health.files_in_layout:,} of {plural(health.files, 'file')}"
-    if health.delete_files:
-        rows = "" if health.deleted_rows is None else f", {health.deleted_rows:,} rows"
-        yield "deletes", f"{plural(health.delete_files, 'delete file applies', 'delete files apply')}{rows}"
+    if health.table.partitioning:
+        yield "partitions", f"{health.partitions:,} by {', '.join(health.table.partitioning)}"
+    if health.table.layout:
+        yield (
+            "layout",
+            f"{layout_text(health.table.layout)}, {health.files_in_layout:,} of {plural(health.table.files, 'file')}",
+        )
+    if health.deletes.delete_files:
+        rows = "" if health.deletes.deleted_rows is None else f", {health.deletes.deleted_rows:,} rows"
+        yield "deletes", f"{plural(health.deletes.delete_files, 'delete file applies', 'delete files apply')}{rows}"
 
 
 def layout_text(layout: str) -> str:
