@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from support.advice_values import CURVE, HIDDEN, PAID, TREE, advice, candidate, hostile, left, unknown
+from support.grouped import changed
 from support.hostile_names import HOSTILE
 from support.html_reader import Page
 from zonal.advising.advice import Caution
@@ -24,10 +25,12 @@ from zonal.report.terminal.advise import print_advice
 from zonal.report.terminal.cluster import print_clustering, print_plan
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.learned import Predicted
-from zonal.rewriting.outcome import Clustering
+from zonal.rewriting.outcome import Clustering, LookUps, RewrittenFiles, Run
 from zonal.workload.logs import Logs
 
-CLUSTERING = Clustering("t", "delta", str(TREE), "r", (1,), 9, 1, 1, 1, 1, 1, 1, (), 0, 1.0)
+CLUSTERING = Clustering(
+    "t", "delta", str(TREE), Run("r", (1,), 0, 1.0), RewrittenFiles(9, 1, 1, 1, 1), LookUps(1, 1, ())
+)
 
 
 def printed(value, given=None, width=100):
@@ -271,7 +274,7 @@ def test_a_plan_tells_what_is_predicted():
 
 @pytest.mark.parametrize("layout", ["", str(TREE)])
 def test_a_table_that_its_queries_say_to_leave_is_left_with_the_reason(layout):
-    done = replace(CLUSTERING, layout=layout, added_files=0, note="Leave it: nothing helps.")
+    done = changed(CLUSTERING, layout=layout, added_files=0, note="Leave it: nothing helps.")
     plan = ClusteringPlan("t", "delta", layout, 0, 0, 0, 0, 0, 0, 0, 0.0, note="Leave it: nothing helps.")
     for said in (described(done, print_clustering), described(plan, print_plan)):
         assert "nothing to do Leave it: nothing helps." in said

@@ -32,9 +32,9 @@ def test_numbers_are_those_of_the_files_footers(life, stage):
     line = 1
     for asked in (*QUERIES, HOPELESS):
         audited, read = by_source[f"queries.sql:{line}"], expected.read(asked)
-        assert audited.files == len(read)
-        assert audited.bytes == sum(file.size for file in read)
-        assert audited.partition_files == len(expected.files), "an unpartitioned table is one partition"
+        assert audited.reads.files == len(read)
+        assert audited.reads.bytes == sum(file.size for file in read)
+        assert audited.reads.partition_files == len(expected.files), "an unpartitioned table is one partition"
         assert audited.weight == pytest.approx(asked.count / RUNS)
         assert bool(audited.hindrance) == (asked is HOPELESS)
         line += asked.count
@@ -43,12 +43,12 @@ def test_numbers_are_those_of_the_files_footers(life, stage):
 def test_what_is_read_for_nothing_is_never_more_than_what_is_read(life):
     for stage in STAGES:
         for asked in at(life, stage).asked:
-            assert 0 <= asked.excess_files <= asked.files + 1e-9
-            assert 0 <= asked.excess_bytes <= asked.bytes * (1 + 1e-9)
+            assert 0 <= asked.reads.excess_files <= asked.reads.files + 1e-9
+            assert 0 <= asked.reads.excess_bytes <= asked.reads.bytes * (1 + 1e-9)
 
 
 def test_clustering_is_worth_it_and_the_compaction_spoils_it(life):
-    ratios = {stage: at(life, stage).ratio for stage in STAGES}
+    ratios = {stage: at(life, stage).reads.ratio for stage in STAGES}
     assert ratios["clustered"] < 0.3 < ratios["written"]
     assert ratios["compacted"] > 1.5 * ratios["appended"]
 

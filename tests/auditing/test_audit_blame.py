@@ -202,7 +202,7 @@ def test_a_compaction_again_of_compacted_appends_is_traced_to_them(tmp_path):
     home, clustered = clustered_and_appended(tmp_path, each=400)
     DeltaTable(home.root).optimize.compact(target_size=15_000)
     DeltaTable(home.root).optimize.compact(target_size=40_000)
-    (culprit,) = asked(home, BY_X_AND_T).culprits
+    (culprit,) = asked(home, BY_X_AND_T).blame.culprits
     assert (culprit.id, culprit.since) == (home.version(), clustered + 1)
 
 
@@ -233,10 +233,10 @@ def test_a_clustering_is_innocent_of_what_came_after_it(tmp_path, where):
 def test_a_clustering_that_narrows_what_is_wide_by_more_than_it_widens_is_innocent(tmp_path):
     home, _ = clustered_and_appended(tmp_path, each=400, appends=0)
     mostly_t = ["x = 5000", *(f"t = {value}" for value in range(500, ROWS, 10_000))]
-    assert asked(home, mostly_t).culprits == ()
+    assert asked(home, mostly_t).blame.culprits == ()
 
 
 def test_clustering_appends_anew_blames_nobody(tmp_path):
     home, _ = clustered_and_appended(tmp_path, each=400)
     home.cluster(target_file_size=60_000)
-    assert asked(home, BY_X_AND_T).culprits == ()
+    assert asked(home, BY_X_AND_T).blame.culprits == ()

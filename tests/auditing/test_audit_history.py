@@ -44,13 +44,13 @@ def test_a_history_that_cant_be_written_costs_neither_the_audit_nor_the_rewrite(
     found = asked_of(life, database=database)
     assert "This audit isn't in the history. The disk is full." in found.made.notes
     done = zonal.cluster(life.name, by=["x"], spark=run_here, database=database, **life.options)
-    assert done.versions
+    assert done.run.versions
     assert done.note == "The run isn't in the history. The disk is full."
     with pytest.raises(HistoryError):
         zonal.cluster(life.name, by=["t"], spark=run_here, database="nosuch://x", **life.options)
     with pytest.raises(ZonalError, match="database='False' is no history"):
         zonal.audit("delta:/no/such/table", queries=["no such log"], database=False)
-    assert zonal.open_table(life.name).snapshot().version == done.versions[-1], "refused before any work"
+    assert zonal.open_table(life.name).snapshot().version == done.run.versions[-1], "refused before any work"
 
 
 def test_a_version_by_name_is_audited_but_neither_compared_nor_kept(tmp_path):
@@ -80,15 +80,15 @@ def test_runs_are_remembered_with_what_was_predicted(tmp_path):
     )
     with History.open(database) as history:
         (run,) = history.runs(done.location)
-    assert (run.run, run.rows, run.version) == (done.run, 4_000, done.versions[-1])
+    assert (run.run, run.rows, run.version) == (done.run, 4_000, done.run.versions[-1])
     assert (run.share_before, run.share_predicted, run.share_after) == (
         done.predicted.share_before,
         done.predicted.share_predicted,
         done.predicted.share_after,
     )
-    assert (run.predicted_files, run.predicted_bytes) == (done.predicted_files, done.predicted_bytes)
+    assert (run.predicted_files, run.predicted_bytes) == (done.change.predicted_files, done.change.predicted_bytes)
     assert run.predicted_files > 1
     again = zonal.cluster(life.name, spark=run_here, database=database, **life.options)
-    assert not again.versions, "there is nothing to do"
+    assert not again.run.versions, "there is nothing to do"
     with History.open(database) as history:
         assert len(history.runs(done.location)) == 1, "and nothing to remember"

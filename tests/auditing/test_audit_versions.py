@@ -67,7 +67,7 @@ def test_older_versions_of_a_table_without_files_are_audited(tmp_path):
     DeltaTable(life.home.root).delete()
     with pytest.raises(TableError, match="has no files"):
         asked_of(life)
-    assert at(life, "clustered").ratio == pytest.approx(stage.ratio())
+    assert at(life, "clustered").reads.ratio == pytest.approx(stage.ratio())
     found = audit_versions(life.name, queries=Workload.of(["x = 2718"]), versions=2)
     assert [each.table.version for each in found] == [stage.version], "one without files is left out"
 

@@ -126,8 +126,8 @@ def test_clustering_makes_the_queries_read_less_in_about_as_many_files(kept):
         assert compared.before[0].share > 0.99, "as it arrives a payload is everywhere"
         assert compared.after[0].share < 0.4
         first, again = (chapter.clustering for chapter in chapters_of(outcome, Rewritten))
-        assert arrived.health.table.files == first.removed_files == pytest.approx(FILES, rel=0.1)
-        assert first.added_files == pytest.approx(FILES, rel=0.4)
+        assert arrived.health.table.files == first.change.removed_files == pytest.approx(FILES, rel=0.1)
+        assert first.change.added_files == pytest.approx(FILES, rel=0.4)
         assert again.layout == first.layout, "the table remembers it"
 
 
@@ -164,7 +164,7 @@ def test_the_alert_goes_with_the_compaction_and_without_it_there_is_none(kept):
     spoiled = table.snapshot_by_id(chapters_of(iceberg, Compacted)[0].version)
     assert "zonal" not in str(spoiled.workload.summary)
     removed = table.snapshot_by_id(spoiled.parent_snapshot_id)
-    assert removed.parent_snapshot_id == chapters_of(iceberg, Rewritten)[0].clustering.versions[-1]
+    assert removed.parent_snapshot_id == chapters_of(iceberg, Rewritten)[0].clustering.run.versions[-1]
 
 
 def test_the_text_tells_the_alert_the_commit_and_the_repair(kept):
@@ -190,7 +190,7 @@ def test_the_reads_are_those_of_explain(kept):
     asked = kinds()
     for outcome in outcomes:
         (arrived,), (compared,) = chapters_of(outcome, Arrived), chapters_of(outcome, Compared)
-        clustered = chapters_of(outcome, Rewritten)[0].clustering.versions[-1]
+        clustered = chapters_of(outcome, Rewritten)[0].clustering.run.versions[-1]
         for version, reads in ((arrived.health.table.version, compared.before), (clustered, compared.after)):
             table = pinned(folder, outcome.format, version)
             for kind in (2, 3):

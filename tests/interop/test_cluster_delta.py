@@ -229,36 +229,36 @@ def without_pauses(monkeypatch):
 @pytest.mark.parametrize("name", CASES)
 def test_the_rows_are_the_same(spark, judged, name):
     table = judged(name)
-    (version,) = table.result.versions
+    (version,) = table.result.run.versions
     assert version == table.version + 1, "one commit, right behind what was read"
     after = rows_of(spark, f"SELECT {shown(name)} FROM {table.at(version)}")
     assert after - table.before == {}, "no row came back"
     assert table.before - after == {}, "no row is lost"
     assert rows_of(spark, f"SELECT {shown(name)} FROM {table.at(table.version)}") == table.before, "nor in the past"
-    assert table.result.rows == table.before.total()
+    assert table.result.change.rows == table.before.total()
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_all_files_are_replaced_in_an_operation_that_the_history_shows(sql, judged, name):
     table = judged(name)
-    entry = next(e for e in sql(f"DESCRIBE HISTORY {table.name}") if e.version == table.result.versions[0])
+    entry = next(e for e in sql(f"DESCRIBE HISTORY {table.name}") if e.version == table.result.run.versions[0])
     assert entry.operation == "OPTIMIZE"
     assert entry.engineInfo.startswith("zonal/")
     assert entry.isBlindAppend is False
     parameters = entry.operationParameters
     assert json.loads(parameters["zOrderBy"]) == list(CASES[name].by)
     assert Layout.from_json(parameters["zonal.layout"]).columns == CASES[name].by
-    assert int(entry.operationMetrics["numAddedFiles"]) == table.result.added_files
-    assert int(entry.operationMetrics["numRemovedFiles"]) == table.result.removed_files
-    frame = sql(f"SELECT DISTINCT _metadata.file_path AS path FROM {table.at(table.result.versions[0])}")
-    assert len(frame) == table.result.added_files
+    assert int(entry.operationMetrics["numAddedFiles"]) == table.result.change.added_files
+    assert int(entry.operationMetrics["numRemovedFiles"]) == table.result.change.removed_files
+    frame = sql(f"SELECT DISTINCT _metadata.file_path AS path FROM {table.at(table.result.run.versions[0])}")
+    assert len(frame) == table.result.change.added_files
     assert all("zonal" in row.path for row in frame), "every row is read from a new file"
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.delta_rs])
 def test_delta_rs_reads_the_same_rows(spark, judged, name):
     table = judged(name)
-    found = DeltaRs(table.path, version=table.result.versions[0])
+    found = DeltaRs(table.path, version=table.result.run.versions[0])
     key = CASES[name].by[0]
     query = f"SELECT count(*) AS rows, sum({key}) AS total, count(i) AS i FROM t"
     (row,) = pa.table(QueryBuilder().register("t", found).execute(query).read_all()).to_pylist()
@@ -268,7 +268,7 @@ def test_delta_rs_reads_the_same_rows(spark, judged, name):
 
 @pytest.mark.parametrize("name", ["plain", "deletion_vectors", "liquid", "row_tracking", "partitioned"])
 def test_clustering_again_finds_nothing_to_do(judged, name):
-    assert clustered(judged(name).path).versions == ()
+    assert clustered(judged(name).path).run.versions == ()
 
 
 # --- features --------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_a_liquid_table_stays_liquid(spark, sql, judged):
 
 
 def commit_of(table):
-    with open(f"{table.path}/_delta_log/{table.result.versions[0]:020d}.json") as lines:
+    with open(f"{table.path}/_delta_log/{table.result.run.versions[0]:020d}.json") as lines:
         return [json.loads(line) for line in lines]
 
 
@@ -316,7 +316,7 @@ def test_rules_of_columns_go_on(sql, judged):
 
 def test_the_change_data_feed_has_no_changes(spark, judged):
     table = judged("change_data_feed")
-    (version,) = table.result.versions
+    (version,) = table.result.run.versions
     feed = spark.read.option("readChangeFeed", "true").option("startingVersion", version - 1)
     changes = feed.option("endingVersion", version).format("delta").load(table.path).collect()
     assert {row._commit_version for row in changes} == {version - 1}, "the update before is there, the rewrite is not"
@@ -352,9 +352,9 @@ def one_file(make):
 def test_delta_spark_skips_files(spark, sql, one_file, condition):
     table = f"delta.`{one_file}`"
     result = clustered(one_file, by=condition.split()[0], full=True)
-    assert result.added_files >= 5
+    assert result.change.added_files >= 5
     query = f"SELECT * FROM {table} WHERE {condition}"
-    assert scan_metrics(spark, query)["numFiles"] <= 2, f"of {result.added_files} files"
+    assert scan_metrics(spark, query)["numFiles"] <= 2, f"of {result.change.added_files} files"
     found = sql(f"SELECT count_if({condition}) AS rows FROM {table}")[0].rows
     assert len(sql(query)) == found > 0, "and finds what a query without skipping finds"
 
@@ -375,7 +375,7 @@ def test_delta_spark_goes_on_writing(spark, sql, make):
     ids = {number for number in range(400) if number % 10 != 3}
     before = rows_of(spark, f"SELECT {TRACKED} FROM {table}")
     result = cluster(path, by=("id", "ts"), files=NewFiles(target_file_size=8000), spark=spark)
-    assert result.added_files > 1, "this one ran on Spark"
+    assert result.change.added_files > 1, "this one ran on Spark"
     assert rows_of(spark, f"SELECT {TRACKED} FROM {table}") == before
 
     def seen():
@@ -393,9 +393,9 @@ def test_delta_spark_goes_on_writing(spark, sql, make):
     assert seen() == sorted(now)
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     assert seen() == sorted(now), "also from the checkpoint"
-    sql(f"RESTORE TABLE {table} TO VERSION AS OF {result.versions[0] - 1}")
+    sql(f"RESTORE TABLE {table} TO VERSION AS OF {result.run.versions[0] - 1}")
     assert rows_of(spark, f"SELECT {TRACKED} FROM {table}") == before
-    sql(f"RESTORE TABLE {table} TO VERSION AS OF {result.versions[0]}")
+    sql(f"RESTORE TABLE {table} TO VERSION AS OF {result.run.versions[0]}")
     sql(f"OPTIMIZE {table} ZORDER BY (i)")
     assert seen() == sorted(ids)
     clustered(path)
@@ -435,5 +435,5 @@ def test_what_others_write_meanwhile_is_kept(spark, make, name, vectors):
     result = clustered(path, by=("id", "ts"), spark=runner)
     theirs = rows_of(spark, f"SELECT * FROM {table} VERSION AS OF 2")
     assert rows_of(spark, f"SELECT * FROM {table}") == theirs, "the rows are those of the other writer's version"
-    assert min(result.versions) > 2, "both commits are there, theirs first"
-    assert (result.conflicts > 0) == (name != "insert"), "an insert touches no file that was rewritten"
+    assert min(result.run.versions) > 2, "both commits are there, theirs first"
+    assert (result.run.conflicts > 0) == (name != "insert"), "an insert touches no file that was rewritten"

@@ -194,7 +194,7 @@ class Judged:
     @property
     def after(self):
         """The table as zonal left it, for a query."""
-        return f"{self.name} VERSION AS OF {self.result.versions[0]}"
+        return f"{self.name} VERSION AS OF {self.result.run.versions[0]}"
 
 
 @pytest.fixture(scope="module")
@@ -269,15 +269,15 @@ def test_the_rows_are_the_same(spark, sql, judged, name):
     after = rows_of(spark, f"SELECT {table.case.shown} FROM {table.after}")
     assert after - table.before == {}, "no row came back"
     assert table.before - after == {}, "no row is lost"
-    assert table.result.rows == table.before.total()
+    assert table.result.change.rows == table.before.total()
     head = sql(f"SELECT snapshot_id FROM {table.name}.refs WHERE name = '{table.case.branch or 'main'}'")
-    assert [row.snapshot_id for row in head] == [*table.result.versions], "one snapshot, and the branch is there"
+    assert [row.snapshot_id for row in head] == [*table.result.run.versions], "one snapshot, and the branch is there"
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_summary_counts_what_the_files_table_counts(sql, judged, name):
     table = judged(name)
-    (snapshot,) = sql(f"SELECT * FROM {table.name}.snapshots WHERE snapshot_id = {table.result.versions[0]}")
+    (snapshot,) = sql(f"SELECT * FROM {table.name}.snapshots WHERE snapshot_id = {table.result.run.versions[0]}")
     assert snapshot.operation == "replace"
     assert snapshot.parent_id == table.snapshot
     files = sql(
@@ -285,12 +285,12 @@ def test_the_summary_counts_what_the_files_table_counts(sql, judged, name):
     )
     summary = {name: int(value) for name, value in snapshot.summary.items() if value.isdecimal()}
     data = [file for file in files if file.content == 0]
-    assert summary["total-data-files"] == summary["added-data-files"] == len(data) == table.result.files_after
+    assert summary["total-data-files"] == summary["added-data-files"] == len(data) == table.result.lookups.files_after
     assert summary["total-records"] == summary["added-records"] == sum(file.record_count for file in data)
     assert summary["total-files-size"] == sum(file.file_size_in_bytes for file in files)
     assert summary["total-delete-files"] == len(files) - len(data) == 0, "all deletes are applied"
     assert summary["total-position-deletes"] == summary["total-equality-deletes"] == 0
-    assert summary["deleted-data-files"] == table.result.removed_files
+    assert summary["deleted-data-files"] == table.result.change.removed_files
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -301,7 +301,7 @@ def test_the_bounds_are_those_of_the_values(spark, sql, judged, name):
     values = {row._file: row for row in sql(f"SELECT _file, {ends} FROM {table.after} GROUP BY _file")}
     files = sql(
         f"SELECT file_path, record_count, readable_metrics AS told FROM {table.name}.files "
-        f"VERSION AS OF {table.result.versions[0]} WHERE content = 0"
+        f"VERSION AS OF {table.result.run.versions[0]} WHERE content = 0"
     )
     assert {file.file_path for file in files} == set(values)
     for file in files:
@@ -344,7 +344,7 @@ def ends_of(path, kind):
 def test_pyiceberg_reads_the_same_rows(spark, judged, opened, name):
     table = judged(name)
     key = table.case.by[0]
-    found = opened(name).table.scan(snapshot_id=table.result.versions[0]).to_arrow()
+    found = opened(name).table.scan(snapshot_id=table.result.run.versions[0]).to_arrow()
     (row,) = spark.sql(f"SELECT count(*) AS rows, sum({key}) AS total FROM {table.after}").collect()
     assert found.num_rows == row.rows
     assert pa.compute.sum(found[key]).as_py() == row.total
@@ -353,7 +353,7 @@ def test_pyiceberg_reads_the_same_rows(spark, judged, opened, name):
 @pytest.mark.parametrize("name", ["plain_v1", "deletion_vectors", "transforms", "evolved_partitions"])
 def test_clustering_again_finds_nothing_to_do(judged, opened, name):
     judged(name)
-    assert clustered(opened(name)).versions == ()
+    assert clustered(opened(name)).run.versions == ()
 
 
 # --- what Spark's SQL can't write ------------------------------------------------------------------------------------
@@ -400,7 +400,7 @@ def test_rows_that_equality_deletes_removed_stay_away(spark, sql, make, opened, 
     runner = meanwhile(lambda: delete_equal(spark, table, tmp_path, column("id", 1, [9]), "k=k0"))
     result = clustered(opened(name), by=("id",), spark=runner)
     gone = 1
-    assert result.rows == 298
+    assert result.change.rows == 298
     after = rows_of(spark, f"SELECT {case.shown} FROM {table}")
     assert after - before == {}, "no row came back"
     assert (before - after).total() == gone, "what was deleted meanwhile is deleted"
@@ -435,7 +435,7 @@ def test_types_that_spark_lacks(properties, spark, opened):
         )
     )
     before = sorted(made.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
-    assert clustered(opened("odd_types"), by=("u", "fixed", "t"), target_file_size=3000).added_files > 1
+    assert clustered(opened("odd_types"), by=("u", "fixed", "t"), target_file_size=3000).change.added_files > 1
     after = catalog.load_table("db.odd_types").scan().to_arrow().to_pylist()
     assert sorted(after, key=lambda row: row["id"]) == before
     catalog.load_table("db.odd_types").update_schema().delete_column("t").commit()  # Spark reads no table with a time
@@ -482,12 +482,12 @@ def one_file(make):
 @pytest.mark.parametrize("condition", FILTERS)
 def test_the_engine_skips_files(spark, sql, one_file, opened, condition):
     result = clustered(opened("skipped"), by=condition.split()[0], full=True)
-    assert result.added_files >= 5
+    assert result.change.added_files >= 5
     query = f"SELECT * FROM {one_file} WHERE {condition}"
     told = scan_metrics(spark, query)
-    assert told["resultDataFiles"] + told["skippedDataFiles"] == result.added_files
+    assert told["resultDataFiles"] + told["skippedDataFiles"] == result.change.added_files
     # Bounds of texts are cut after 16 characters, which all texts have in common here.
-    assert told["resultDataFiles"] <= (result.added_files if condition.startswith("s ") else 2)
+    assert told["resultDataFiles"] <= (result.change.added_files if condition.startswith("s ") else 2)
     found = sql(f"SELECT count_if({condition}) AS rows FROM {one_file}")[0].rows
     assert len(sql(query)) == found > 0, "and finds what a query without skipping finds"
 
@@ -507,7 +507,7 @@ def test_the_engine_goes_on_writing(spark, sql, make, opened, version):
     options = {"spark": spark} if version == 3 else {}  # this one runs on Spark
     result = clustered(opened(name), by=("id", "ts"), **options)
     assert rows_of(spark, f"SELECT {case.shown} FROM {table}") == before
-    ours = result.versions[0]
+    ours = result.run.versions[0]
 
     def seen():
         return sorted(row.id for row in sql(f"SELECT id FROM {table}"))
@@ -578,10 +578,10 @@ def test_a_part_of_a_table_keeps_the_deletes_of_the_rest(spark, sql, make, opene
     table = make(name, case)
     before = rows_of(spark, f"SELECT {case.shown} FROM {table}")
     result = clustered(opened(name), by=("id",), where="id < 100")
-    assert result.removed_files == 1
+    assert result.change.removed_files == 1
     assert rows_of(spark, f"SELECT {case.shown} FROM {table}") == before
     files = sql(f"SELECT * FROM {table}.files")
-    (snapshot,) = sql(f"SELECT summary FROM {table}.snapshots WHERE snapshot_id = {result.versions[0]}")
+    (snapshot,) = sql(f"SELECT summary FROM {table}.snapshots WHERE snapshot_id = {result.run.versions[0]}")
     deletes = [file for file in files if file.content == 1]
     assert len(deletes) == int(snapshot.summary["total-delete-files"]) == 1
     assert int(snapshot.summary["total-position-deletes"]) == sum(file.record_count for file in deletes)
@@ -611,8 +611,8 @@ def test_what_others_write_meanwhile_is_kept(spark, sql, make, opened, name, ver
     table = make(f"meanwhile_{name}_v{version}", case)
     runner = meanwhile(lambda: spark.sql(MEANWHILE[name].replace("{t}", table)))
     result = clustered(opened(f"meanwhile_{name}_v{version}"), by=("id", "ts"), spark=runner)
-    parent = parent_of(sql, table, result.versions[0])
+    parent = parent_of(sql, table, result.run.versions[0])
     shown = case.shown.replace("*", NAMES)  # a snapshot of before has no new column
     theirs = rows_of(spark, f"SELECT {shown} FROM {table} VERSION AS OF {parent}")
     assert rows_of(spark, f"SELECT {shown} FROM {table}") == theirs, "the rows are those of the other writer's snapshot"
-    assert (result.conflicts > 0) == (name not in HARMLESS)
+    assert (result.run.conflicts > 0) == (name not in HARMLESS)

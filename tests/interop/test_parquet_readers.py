@@ -30,7 +30,7 @@ def test_spark_and_duckdb_find_the_same_rows(spark, arrived, layout, tmp_path):
         into=f"parquet:{tmp_path / layout}",
         spark=spark,
     )
-    assert done.added_files > 5
+    assert done.change.added_files > 5
     t = telemetry(ROWS)
     count, total, ids, traces = duckdb.sql(QUERY).fetchall()[0]
     spark.read.parquet(str(tmp_path / layout)).createOrReplaceTempView("t")

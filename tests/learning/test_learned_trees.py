@@ -65,8 +65,8 @@ class Learned:
             copy = self.folder / f"copy-{len(self._read)}"
             shutil.copytree(self.folder / "arrived", copy)
             done = cluster(f"delta:{copy}", layout=layout, spark=run_here)
-            assert (done.rows, done.removed_files) == (self.rows, len(self.snapshot.files))
-            assert 0.6 * FILES < done.added_files < 1.5 * FILES
+            assert (done.change.rows, done.change.removed_files) == (self.rows, len(self.snapshot.files))
+            assert 0.6 * FILES < done.change.added_files < 1.5 * FILES
             self._read[layout] = current(read_snapshot(open_table(f"delta:{copy}")), self.bounds, self.weights).mean
         return self._read[layout]
 

@@ -163,8 +163,8 @@ def test_cluster_draws_before_and_after(tmp_path, kind):
     before, after = done.picture.drawings
     assert [axis.column for axis in done.picture.axes] == ["x", "y"]
     assert (before.label, after.label) == ("before", "after")
-    assert (before.files, after.files) == (done.files_before, done.files_after)
-    assert after.version == done.versions[-1]
+    assert (before.files, after.files) == (done.lookups.files_before, done.lookups.files_after)
+    assert after.version == done.run.versions[-1]
     wide, narrow = (area(drawing) for drawing in (before, after))
     assert narrow < 0.5 * wide, "rectangles become smaller"
     assert done.picture.questions == ()
@@ -191,12 +191,12 @@ def test_cluster_hides_what_its_queries_ask_for(delta, log):
 def test_a_run_with_nothing_to_do_draws_the_table_once(delta):
     delta.cluster(by=["x", "y"], target_file_size="16KB")
     done = delta.cluster(picture=True)
-    assert done.versions == ()
+    assert done.run.versions == ()
     assert [drawing.label for drawing in done.picture.drawings] == ["now"]
 
 
 def test_a_copy_is_drawn_beside_its_source(delta, tmp_path):
     done = delta.cluster(by=["x"], into=f"parquet:{tmp_path / 'copy'}", target_file_size="16KB", picture=True)
     before, after = done.picture.drawings
-    assert (before.files, after.files) == (8, done.added_files)
+    assert (before.files, after.files) == (8, done.change.added_files)
     assert done == replace(done, picture=None)

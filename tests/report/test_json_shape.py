@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.result_values import audit, health, hostile_advice
+from support.result_values import audit, clustering, health, hostile_advice
 from zonal.report.machine.json_form import to_json
 
 KEYS = {
@@ -20,6 +20,11 @@ KEYS = {
         "files format fresh hidden hindered layout location notes operation outside partition_byte_share "
         "partition_file_share partitioning queries ratio row_group_share rows saving seconds seed selectivity summary "
         "table tolerated version version_time worst_files worst_partitions",
+    ),
+    "clustering": (
+        clustering,
+        "added_bytes added_files conflicts depths files_after files_before format layout location note predicted "
+        "predicted_bytes predicted_files properties removed_bytes removed_files rows run seconds table versions",
     ),
     "health": (
         health,

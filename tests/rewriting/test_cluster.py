@@ -36,14 +36,14 @@ def test_a_table_keeps_its_rows_and_each_key_reads_fewer_files(kind, partitionin
     done = table.cluster(by=["x", "y"], target_file_size=4000)
     new = table.files()
     assert_same_rows(table.rows(), before)
-    assert (done.rows, done.conflicts, done.versions) == (4000, 0, (table.version(),))
-    assert (done.files_before, done.removed_files) == (len(old), len(old))
-    assert (done.files_after, done.added_files) == (len(new), len(new))
-    assert (done.removed_bytes, done.added_bytes) == (sum(f.size for f in old), sum(f.size for f in new))
+    assert (done.change.rows, done.run.conflicts, done.run.versions) == (4000, 0, (table.version(),))
+    assert (done.lookups.files_before, done.change.removed_files) == (len(old), len(old))
+    assert (done.lookups.files_after, done.change.added_files) == (len(new), len(new))
+    assert (done.change.removed_bytes, done.change.added_bytes) == (sum(f.size for f in old), sum(f.size for f in new))
     assert {file.path for file in old}.isdisjoint(file.path for file in new)
     assert sum(file.rows for file in new) == 4000
-    assert [depth.column for depth in done.depths] == ["x", "y"]
-    for depth in done.depths:
+    assert [depth.column for depth in done.lookups.depths] == ["x", "y"]
+    for depth in done.lookups.depths:
         assert depth.before > 0.9 * len(old), "appends in no order overlap everywhere"
         assert depth.after < 0.7 * len(new)
     if partitioning:
@@ -58,7 +58,12 @@ def test_right_after_a_run_there_is_nothing_to_do(kind, tmp_path):
     version, listing = table.version(), table.listing()
     for again in ({"by": ["x", "y"], "target_file_size": 4000}, {}):
         done = table.cluster(runner=never, **again)
-        assert (done.versions, done.removed_files, done.added_files, done.rows) == ((), 0, 0, 0)
+        assert (done.run.versions, done.change.removed_files, done.change.added_files, done.change.rows) == (
+            (),
+            0,
+            0,
+            0,
+        )
         assert done.layout == "zorder(x, y, file_size=4KB)"
     assert (table.version(), table.listing()) == (version, listing)
 
@@ -72,7 +77,7 @@ def test_the_recorded_layout_takes_what_was_appended_since(kind, tmp_path):
     table.append(more)
     done = table.cluster()
     assert done.layout == "hilbert(x, s, file_size=5KB)"
-    assert (done.removed_files, done.rows) == (1, 300)
+    assert (done.change.removed_files, done.change.rows) == (1, 300)
     assert clustered <= {file.path for file in table.files()}, "files in the layout stay"
     assert_same_rows(table.rows(), pa.concat_tables([before, more]))
 
@@ -83,9 +88,9 @@ def test_another_layout_rewrites_all_files_and_so_does_full(kind, tmp_path):
     table = home(kind, tmp_path).make(parts_of(before, 2))
     first = table.cluster(by="x", target_file_size=5000)
     second = table.cluster(by="y", target_file_size=5000)
-    assert second.removed_files == first.added_files
+    assert second.change.removed_files == first.change.added_files
     third = table.cluster(full=True)
-    assert (third.removed_files, third.layout) == (second.added_files, "zorder(y, file_size=5KB)")
+    assert (third.change.removed_files, third.layout) == (second.change.added_files, "zorder(y, file_size=5KB)")
     assert_same_rows(table.rows(), before)
 
 
@@ -96,7 +101,7 @@ def test_every_layout_keeps_the_rows(kind, layout, tmp_path):
     table = home(kind, tmp_path).make(parts_of(before, 2), ["p"])
     done = table.cluster(layout=layout, target_file_size=4000)
     assert_same_rows(table.rows(), before)
-    assert done.depths[0].after < done.depths[0].before
+    assert done.lookups.depths[0].after < done.lookups.depths[0].before
 
 
 # --- small tables ----------------------------------------------------------------------------------------------------
@@ -106,7 +111,7 @@ def test_every_layout_keeps_the_rows(kind, layout, tmp_path):
 def test_an_empty_table_stays_empty_and_can_be_copied(kind, tmp_path):
     table = home(kind, tmp_path).make([telemetry(0)])
     done = table.cluster(by="x", runner=never)
-    assert (done.versions, done.rows) == ((), 0)
+    assert (done.run.versions, done.change.rows) == ((), 0)
     for target in FORMATS:
         copy = home(target, tmp_path, f"copy{target}")
         if target == "parquet":
@@ -115,7 +120,7 @@ def test_an_empty_table_stays_empty_and_can_be_copied(kind, tmp_path):
             assert not copy.root.exists()
             continue
         done = type(table).cluster(opened_with(table, table.options | copy.options), by="x", into=copy.name)
-        assert done.rows == done.added_files == 0
+        assert done.change.rows == done.change.added_files == 0
         assert copy.rows().num_rows == 0
         assert copy.rows().schema.names == telemetry(0).schema.names
 
@@ -125,7 +130,7 @@ def test_a_table_of_one_row_keeps_it(kind, tmp_path):
     before = telemetry(1)
     table = home(kind, tmp_path).make([before], ["p"])
     done = table.cluster(by=["x", "y"], target_file_size="1KB")
-    assert (done.rows, done.added_files) == (1, 1)
+    assert (done.change.rows, done.change.added_files) == (1, 1)
     assert_same_rows(table.rows(), before)
 
 
@@ -139,7 +144,7 @@ def test_files_whose_rows_are_all_deleted_go(tmp_path):
     one["add"]["deletionVector"] = stored_vector(log, [0, 1, 2])
     log.commit(features("deletionVectors"), metadata(field("x", "long")), one, two)
     table = Delta(tmp_path)
-    assert table.cluster(by="x").rows == 3
+    assert table.cluster(by="x").change.rows == 3
     two["add"]["deletionVector"] = stored_vector(log, [0, 1, 2])
     snapshot = Ours(str(log)).snapshot()
     assert [path.rpartition("/")[2] for path in snapshot.files.paths.to_pylist()] != ["0.parquet", "10.parquet"]
@@ -155,7 +160,12 @@ def test_a_table_whose_rows_are_all_deleted_becomes_empty(tmp_path):
     add["add"]["deletionVector"] = stored_vector(log, [0, 1])
     log.commit(features("deletionVectors"), metadata(field("x", "long")), add)
     done = Delta(tmp_path).cluster(by="x")
-    assert (done.removed_files, done.added_files, done.rows, done.files_after) == (1, 0, 0, 0)
+    assert (done.change.removed_files, done.change.added_files, done.change.rows, done.lookups.files_after) == (
+        1,
+        0,
+        0,
+        0,
+    )
     assert rows_of(log) == []
 
 
@@ -189,4 +199,4 @@ def test_any_table_keeps_its_rows(kind, appends, layout, partitioning, size, del
     table.cluster(layout=layout, target_file_size=size, commit_every=commit_every)
     assert row_counts(table.rows()) == before
     assert not table.strays()
-    assert table.cluster(layout=layout, target_file_size=size, runner=never).versions == ()
+    assert table.cluster(layout=layout, target_file_size=size, runner=never).run.versions == ()

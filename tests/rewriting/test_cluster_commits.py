@@ -31,14 +31,14 @@ def made(folder, order):
 
 
 def shares(done):
-    return {depth.column: depth.after / done.files_after for depth in done.depths}
+    return {depth.column: depth.after / done.lookups.files_after for depth in done.lookups.depths}
 
 
 def rewritten(folder, order, commits, by):
     table, size = made(folder, order)
     every = {} if commits == 1 else {"commit_every": size // commits + size // PARTS // 2}
     done = table.cluster(by=by, target_file_size=size // 64, **every)
-    assert len(done.versions) == commits
+    assert len(done.run.versions) == commits
     return table, shares(done)
 
 
@@ -55,7 +55,7 @@ def test_each_commit_of_a_table_that_arrived_in_order_is_a_range_of_time(tmp_pat
     table, size = made(tmp_path, "time")
     done = table.cluster(by=["device", "time"], target_file_size=size // 64, commit_every=size // 4 + size // PARTS)
     ranges = []
-    for version in done.versions:
+    for version in done.run.versions:
         before, after = (set(_files_at(table, number)) for number in (version - 1, version))
         times = [pa.parquet.read_table(path, columns=["time"])["time"] for path in after - before]
         ranges.append(

@@ -44,7 +44,7 @@ def check(table, expected):
     assert_same_rows(table.rows(), expected)
     assert not table.strays()
     again = table.cluster(by=["x", "y"])
-    assert again.conflicts == 0
+    assert again.run.conflicts == 0
     assert_same_rows(table.rows(), expected)
 
 
@@ -55,7 +55,7 @@ def test_an_append_survives_and_is_clustered_by_the_next_run(kind, partitioning,
     table = made(kind, tmp_path, partitioning)
     runner = Meanwhile(lambda: table.append(MORE))
     done = table.cluster(by=["x", "y"], runner=runner)
-    assert (done.conflicts, len(done.versions), done.rows, runner.runs) == (0, 1, 240, 1)
+    assert (done.run.conflicts, len(done.run.versions), done.change.rows, runner.runs) == (0, 1, 240, 1)
     check(table, pa.concat_tables([BEFORE, MORE]))
 
 
@@ -63,7 +63,7 @@ def test_a_delete_in_a_file_that_is_not_rewritten_is_no_conflict(kind, tmp_path)
     table = made(kind, tmp_path)
     runner = Meanwhile(lambda: table.table.delete("id >= 200"))
     done = table.cluster(by=["x", "y"], where="id < 70", runner=runner)
-    assert (done.conflicts, done.removed_files, runner.runs) == (0, 1, 1)
+    assert (done.run.conflicts, done.change.removed_files, runner.runs) == (0, 1, 1)
     assert_same_rows(table.rows(), BEFORE.slice(0, 200))
     assert not table.strays()
 
@@ -75,7 +75,7 @@ def test_a_delete_in_a_rewritten_file_is_kept_and_the_rest_done_again(kind, tmp_
     table = made(kind, tmp_path)
     runner = Meanwhile(lambda: table.table.delete("id < 10"))
     done = table.cluster(by=["x", "y"], runner=runner)
-    assert (done.conflicts, len(done.versions), runner.runs) == (1, 1, 2)
+    assert (done.run.conflicts, len(done.run.versions), runner.runs) == (1, 1, 2)
     check(table, BEFORE.slice(10))
 
 
@@ -93,10 +93,10 @@ def test_only_the_partition_concerned_is_done_again(kind, tmp_path):
 
     meanwhile = Meanwhile(other)
     done = table.cluster(by=["x", "y"], runner=runner)
-    assert (done.conflicts, len(done.versions), meanwhile.runs) == (1, 2, 2)
+    assert (done.run.conflicts, len(done.run.versions), meanwhile.runs) == (1, 2, 2)
     assert sources[0] == 9
     assert 1 <= sources[1] <= 3, "one partition of three"
-    assert done.rows == 240 - 5
+    assert done.change.rows == 240 - 5
     check(table, BEFORE.filter(pc.invert(pc.is_in(BEFORE["id"], pa.array(touched)))))
 
 
@@ -112,14 +112,14 @@ def test_an_overwrite_of_the_whole_table_wins(kind, partitioning, tmp_path):
             table.table.overwrite(MORE)
 
     done = table.cluster(by=["x", "y"], runner=Meanwhile(other))
-    assert done.conflicts == 1
+    assert done.run.conflicts == 1
     check(table, MORE)
 
 
 def test_a_compaction_of_the_same_files_makes_no_duplicates(partitioning, tmp_path):
     table = made("delta", tmp_path, partitioning)
     done = table.cluster(by=["x", "y"], runner=Meanwhile(table.table.optimize.compact))
-    assert done.conflicts == 1
+    assert done.run.conflicts == 1
     check(table, BEFORE)
 
 
@@ -127,15 +127,15 @@ def test_of_two_runs_with_the_same_layout_the_slower_has_nothing_left_to_do(kind
     table = made(kind, tmp_path, partitioning)
     other = []
     done = table.cluster(by=["x", "y"], runner=Meanwhile(lambda: other.append(table.cluster(by=["x", "y"]))))
-    assert (other[0].rows, other[0].conflicts) == (240, 0)
-    assert (done.versions, done.rows, done.conflicts) == ((), 0, 1)
+    assert (other[0].change.rows, other[0].run.conflicts) == (240, 0)
+    assert (done.run.versions, done.change.rows, done.run.conflicts) == ((), 0, 1)
     check(table, BEFORE)
 
 
 def test_of_two_runs_with_different_layouts_both_are_done_one_after_the_other(kind, tmp_path):
     table = made(kind, tmp_path)
     done = table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.cluster(by="s")))
-    assert (done.conflicts, done.rows) == (1, 240)
+    assert (done.run.conflicts, done.change.rows) == (1, 240)
     assert done.layout == "zorder(x, y)"
     check(table, BEFORE)
 
@@ -184,7 +184,7 @@ def test_a_deletion_vector_of_a_rewritten_file_deletes_its_rows_for_good(grown, 
             log.commit(data_file(log, "more.parquet", MORE), version=version[0] + 1)
 
     done = table.cluster(by=["x", "y"], runner=Meanwhile(other))
-    assert done.conflicts == 1
+    assert done.run.conflicts == 1
     gone = BEFORE.slice(83, 3)["id"]
     expected = BEFORE.filter(pc.invert(pc.is_in(BEFORE["id"], gone.combine_chunks())))
     if then_append:
@@ -207,7 +207,7 @@ def test_deletes_by_position_are_kept(version, place, tmp_path):
         delete(table.catalog, tmp_path, {path: [2, 3, 4]})
 
     done = table.cluster(by=["x", "y"], where="id < 150", runner=Meanwhile(other))
-    assert done.conflicts == (place == "a rewritten file")
+    assert done.run.conflicts == (place == "a rewritten file")
     kept = pc.invert(pc.is_in(BEFORE["id"], pa.array(gone)))
     assert_same_rows(table.rows(), BEFORE.filter(kept))
     assert not table.strays()
@@ -225,7 +225,7 @@ def test_an_equality_delete_applies_to_what_was_rewritten_meanwhile(tmp_path):
         delete_equal(table.catalog, tmp_path, pa.table({"id": [1, 100, 239]}, schema=schema), [1])
 
     done = table.cluster(by=["x", "y"], runner=Meanwhile(other))
-    assert (done.conflicts, len(done.versions)) == (0, 1)
+    assert (done.run.conflicts, len(done.run.versions)) == (0, 1)
     # PyIceberg can't read equality deletes, so the next run, which applies them, shows what the table has.
     table.cluster(by=["x", "y"], full=True)
     kept = pc.invert(pc.is_in(BEFORE["id"], pa.array([1, 100, 239])))
@@ -281,7 +281,7 @@ def test_when_the_base_snapshot_expires_the_work_is_done_again(tmp_path):
         table.table.maintenance.expire_snapshots().by_id(base).commit()
 
     done = table.cluster(by=["x", "y"], runner=Meanwhile(other))
-    assert done.conflicts == 1
+    assert done.run.conflicts == 1
     assert base not in [snapshot.snapshot_id for snapshot in table.table.snapshots()]
     check(table, pa.concat_tables([BEFORE, MORE]))
 
@@ -298,7 +298,7 @@ def test_after_a_rollback_rows_that_were_taken_back_stay_away(kind, tmp_path):
             table.table.manage_snapshots().set_current_snapshot(snapshot_id=first).commit()
 
     done = table.cluster(by=["x", "y"], runner=Meanwhile(other))
-    assert done.conflicts == 1
+    assert done.run.conflicts == 1
     check(table, BEFORE.slice(0, 160))
 
 

@@ -75,7 +75,7 @@ def test_when_a_copy_fails_nothing_of_it_is_left(error, target, tmp_path):
     with pytest.raises(error):
         source.cluster(runner=Failing(error("on purpose")), **source_cluster)
     assert set(tmp_path.rglob("*.parquet")) == before
-    assert source.cluster(**source_cluster).rows == 600
+    assert source.cluster(**source_cluster).change.rows == 600
     assert_same_rows(copy.rows(), BEFORE)
 
 
@@ -87,7 +87,7 @@ def test_of_two_attempts_at_the_same_task_the_files_of_one_are_kept(table):
         return run_here(*given)
 
     done = table.cluster(by=["x", "y"], target_file_size=4000, runner=twice)
-    assert done.added_files == len(table.files()) == len(list(table.root.rglob("zonal-*/**/*.parquet")))
+    assert done.change.added_files == len(table.files()) == len(list(table.root.rglob("zonal-*/**/*.parquet")))
     assert_same_rows(table.rows(), BEFORE)
     assert not table.strays()
 
@@ -356,7 +356,7 @@ def rewritten(fault, name, session):
         setattr(job, name, real[name])
     marker = where / f"{fault}-{name}"
     told[f"{fault} in {name}"] = {
-        "happened": marker.exists(), "rows": done.rows,
+        "happened": marker.exists(), "rows": done.change.rows,
         "modules": sorted(set(Path(f"{marker}-modules").read_text().split())),
     }
 
@@ -401,7 +401,7 @@ queries = Workload.of([f"x BETWEEN {n} AND {n + 50}" for n in range(0, 900, 60)]
 with spark_session(remote="local[2]") as spark:
     RuntimeConf.set = forbidden
     done = cluster(table.name, layout="tree", queries=queries, files=NewFiles(target_file_size=4000))
-    print(done.rows, done.added_files - done.predicted_files, read(spark, table.name).count())
+    print(done.change.rows, done.change.added_files - done.change.predicted_files, read(spark, table.name).count())
     print(read(spark, table.name, where="x = -1").count())
 assert done.layout.startswith("tree("), done.layout
 """

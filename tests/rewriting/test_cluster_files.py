@@ -204,7 +204,7 @@ def test_nulls_nan_and_columns_without_any_value_are_clustered_by(layout, tmp_pa
     for kind in NEWEST:
         table = home(kind, tmp_path / kind).make(parts_of(before, 2))
         done = table.cluster(layout=f"{layout}(none, y, nan)", target_file_size=2000)
-        assert done.added_files > 2
+        assert done.change.added_files > 2
         assert row_counts(table.rows()) == row_counts(before)
 
 

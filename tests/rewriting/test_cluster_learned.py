@@ -60,7 +60,7 @@ def test_a_learned_layout_is_applied_and_held_against_its_prediction(kind, layou
     assert done.predicted.share_predicted == pytest.approx(done.predicted.share_after, rel=0.15, abs=0.01)
     assert done.predicted.queries == 38, "all of them: of 40, two are asked twice"
     again = table.cluster(layout=Layout.parse(done.layout))
-    assert again.versions == ()
+    assert again.run.versions == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -95,7 +95,7 @@ def test_what_is_predicted_of_the_whole_table_is_told_where_a_part_is_rewritten(
     clustered = len(table.files())
     table.append(events(8000, seed=5))
     done = table.cluster(queries=[log_in(tmp_path)])
-    assert done.removed_files == 1
+    assert done.change.removed_files == 1
     assert done.predicted is not None
     assert done.note.startswith(f"1 of {clustered + 1} files were rewritten: what was predicted is of the whole table")
 
@@ -105,11 +105,14 @@ def test_every_rewrite_tells_how_many_files_and_bytes_were_expected(kind, tmp_pa
     table = home(kind, tmp_path).make(parts_of(events(), 4))
     plan = table.plan(by=["time", "tenant"], target_file_size=SIZE)
     done = table.cluster(by=["time", "tenant"], target_file_size=SIZE)
-    assert (done.predicted_files, done.predicted_bytes) == (plan.new_files, pytest.approx(plan.new_bytes, rel=0.01))
-    assert done.predicted_files == pytest.approx(done.added_files, rel=0.1)
-    assert done.predicted_bytes == pytest.approx(done.added_bytes, rel=0.15)
+    assert (done.change.predicted_files, done.change.predicted_bytes) == (
+        plan.new_files,
+        pytest.approx(plan.new_bytes, rel=0.01),
+    )
+    assert done.change.predicted_files == pytest.approx(done.change.added_files, rel=0.1)
+    assert done.change.predicted_bytes == pytest.approx(done.change.added_bytes, rel=0.15)
     copied = table.cluster(by=["time"], target_file_size=SIZE, into=f"delta:{tmp_path / 'copy'}")
-    assert copied.predicted_files == pytest.approx(copied.added_files, rel=0.1)
+    assert copied.change.predicted_files == pytest.approx(copied.change.added_files, rel=0.1)
 
 
 def test_a_picture_that_cant_be_drawn_hides_no_commit(tmp_path, monkeypatch):
@@ -119,7 +122,7 @@ def test_a_picture_that_cant_be_drawn_hides_no_commit(tmp_path, monkeypatch):
     monkeypatch.setattr("zonal.rewriting.outcome.compared", broken)
     table = home("delta", tmp_path).make(parts_of(events(2000), 2))
     done = table.cluster(by=["time"], picture=True)
-    assert (done.versions, done.picture) == ((table.version(),), None)
+    assert (done.run.versions, done.picture) == ((table.version(),), None)
     assert "It can't be drawn: ValueError('cannot convert float NaN to integer')" in done.note
 
 
@@ -135,8 +138,8 @@ def test_files_that_come_later_are_cut_by_the_recorded_tree(tmp_path):
     table.append(events(8000, seed=5))
     second = table.cluster()
     assert second.layout == first.layout
-    assert second.removed_files == 1
-    assert second.rows == 8000
+    assert second.change.removed_files == 1
+    assert second.change.rows == 8000
 
 
 def test_a_table_that_its_queries_read_whole_is_left_as_it_is(tmp_path):
@@ -144,7 +147,7 @@ def test_a_table_that_its_queries_read_whole_is_left_as_it_is(tmp_path):
     before = table.listing()
     everything = Workload.of([f"time >= {-number}" for number in range(12)])
     done = table.cluster(layout="auto", queries=everything, target_file_size=SIZE)
-    assert (done.versions, done.added_files) == ((), 0)
+    assert (done.run.versions, done.change.added_files) == ((), 0)
     assert done.note.startswith("Leave it")
     plan = table.plan(layout="auto", queries=everything, target_file_size=SIZE)
     assert (plan.files, plan.note) == (0, done.note)

@@ -54,15 +54,15 @@ def test_a_copy_has_the_rows_and_partitions_and_leaves_the_table_alone(source, t
     assert table.listing() == listing
     assert_same_rows(copy.rows(), before)
     partitions_hold(copy, before)
-    assert (done.format, done.rows, done.removed_files) == (target, 120, 0)
-    assert done.added_files == done.files_after == len(copy.files()) == len(STRANGE) - 1
+    assert (done.format, done.change.rows, done.change.removed_files) == (target, 120, 0)
+    assert done.change.added_files == done.lookups.files_after == len(copy.files()) == len(STRANGE) - 1
     assert not list(tmp_path.glob("zonal-*"))
     if target == "parquet":
         second = Delta(tmp_path, "second")
         assert copy.cluster(into=second.name).layout == "zorder(x, y)", "files say which layout they have"
     else:
         again = copy.cluster(runner=never)
-        assert (again.versions, again.layout) == ((), "zorder(x, y)")
+        assert (again.run.versions, again.layout) == ((), "zorder(x, y)")
 
 
 def test_partition_columns_of_other_types_keep_their_values(tmp_path):

@@ -203,4 +203,4 @@ def test_a_copy_inside_of_its_source_is_refused(tmp_path, into):
             zonal.cluster(str(tmp_path / source), by="x", into=into.format(tmp_path / "t"), spark=run_here)
     assert [path.name for path in (tmp_path / "t").rglob("*")] == ["a.parquet"]
     done = zonal.cluster(str(tmp_path / "t"), by="x", into=f"parquet:{tmp_path}/t2", spark=run_here)
-    assert done.rows == 3
+    assert done.change.rows == 3

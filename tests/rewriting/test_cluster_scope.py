@@ -28,11 +28,11 @@ def test_where_leaves_files_alone_that_cant_match(kind, tmp_path):
     table = home(kind, tmp_path).make(parts_of(before, 3))
     spared = [file.path for file in table.files() if min(rows_in(file)) < 600]
     done = table.cluster(by="x", where="id >= 650")
-    assert done.removed_files == 1
+    assert done.change.removed_files == 1
     assert set(spared) < {file.path for file in table.files()}
     assert_same_rows(table.rows(), before)
-    assert table.cluster(by="x", where="id >= 650", runner=never).versions == ()
-    assert table.cluster(by="x").removed_files == 2
+    assert table.cluster(by="x", where="id >= 650", runner=never).run.versions == ()
+    assert table.cluster(by="x").change.removed_files == 2
 
 
 @pytest.mark.parametrize("kind", NEWEST)
@@ -41,7 +41,7 @@ def test_where_takes_whole_partitions_by_their_value(kind, tmp_path):
     table = home(kind, tmp_path).make(parts_of(before, 2), ["p"])
     spared = {file.path for file in table.files() if file.partition != ("b",)}
     done = table.cluster(by="x", where="p = 'b'")
-    assert (done.removed_files, done.added_files) == (2, 1)
+    assert (done.change.removed_files, done.change.added_files) == (2, 1)
     assert spared < {file.path for file in table.files()}
     assert_same_rows(table.rows(), before)
 
@@ -54,11 +54,11 @@ def test_runs_of_bounded_size_come_to_an_end(kind, tmp_path):
     rewritten = []
     for _ in range(3):
         done = table.cluster(by="x", max_bytes=most)
-        assert 0 < done.removed_bytes <= most
-        rewritten.append(done.removed_files)
+        assert 0 < done.change.removed_bytes <= most
+        rewritten.append(done.change.removed_files)
         assert_same_rows(table.rows(), before)
     assert rewritten == [3, 3, 3], "a partition at a time"
-    assert table.cluster(by="x", max_bytes=most, runner=never).versions == ()
+    assert table.cluster(by="x", max_bytes=most, runner=never).run.versions == ()
 
 
 def test_a_run_smaller_than_a_partition_takes_some_of_its_files_and_one_smaller_than_a_file_is_refused(tmp_path):
@@ -66,7 +66,7 @@ def test_a_run_smaller_than_a_partition_takes_some_of_its_files_and_one_smaller_
     table = Delta(tmp_path).make(parts_of(before, 4))
     sizes = [file.size for file in table.files()]
     done = table.cluster(by="x", max_bytes=int(2.5 * max(sizes)))
-    assert done.removed_files == 2
+    assert done.change.removed_files == 2
     assert_same_rows(table.rows(), before)
     with pytest.raises(ZonalError, match=r"can't rewrite any file.*Raise budget=Budget\(max_bytes=…\)"):
         table.cluster(by="x", max_bytes="10B", full=True, runner=never)
@@ -81,12 +81,12 @@ def test_a_run_in_several_commits_does_all_of_it(kind, partitioning, tmp_path):
     plan = table.plan(by="x", commit_every=total // 3 + 2000)
     steps = []
     done = table.cluster(by="x", commit_every=total // 3 + 2000, progress=steps.append)
-    assert len(done.versions) == plan.commits == 3
-    assert len(set(done.versions)) == 3
-    assert (done.removed_files, done.rows) == (old, 900)
+    assert len(done.run.versions) == plan.commits == 3
+    assert len(set(done.run.versions)) == 3
+    assert (done.change.removed_files, done.change.rows) == (old, 900)
     assert {(step.commit, step.commits) for step in steps if step.name == "committing"} == {(1, 3), (2, 3), (3, 3)}
     assert_same_rows(table.rows(), before)
-    assert table.cluster(by="x", runner=never).versions == ()
+    assert table.cluster(by="x", runner=never).run.versions == ()
 
 
 @pytest.mark.parametrize("kind", IN_PLACE)
@@ -97,10 +97,14 @@ def test_a_plan_writes_nothing_and_says_what_a_run_does(kind, tmp_path):
     plan = table.plan(by=["x", "y"], target_file_size=8000)
     assert (table.version(), table.listing()) == (version, listing)
     done = table.cluster(by=["x", "y"], target_file_size=8000)
-    assert (plan.files, plan.bytes, plan.rows) == (done.removed_files, done.removed_bytes, done.rows)
+    assert (plan.files, plan.bytes, plan.rows) == (
+        done.change.removed_files,
+        done.change.removed_bytes,
+        done.change.rows,
+    )
     assert (plan.partitions, plan.commits, plan.layout) == (3, 1, done.layout)
-    assert plan.new_files == pytest.approx(done.added_files, rel=0.2)
-    assert plan.new_bytes == pytest.approx(done.added_bytes, rel=0.3)
+    assert plan.new_files == pytest.approx(done.change.added_files, rel=0.2)
+    assert plan.new_bytes == pytest.approx(done.change.added_bytes, rel=0.3)
     assert plan.seconds > 0
     nothing = table.plan()
     assert (nothing.files, nothing.bytes, nothing.rows, nothing.commits, nothing.new_files) == (0, 0, 0, 0, 0)

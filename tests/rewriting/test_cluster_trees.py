@@ -52,12 +52,12 @@ def test_a_table_is_clustered_by_a_tree_and_then_there_is_nothing_to_do(kind, pa
     assert_same_rows(table.rows(), before)
     files = len(table.files())
     assert files >= 8
-    assert done.depths[0].after < 0.5 * files, "the column that is cut first"
+    assert done.lookups.depths[0].after < 0.5 * files, "the column that is cut first"
     if partitioning:
         partitions_hold(table, before)
     version = table.version()
     for again in ({"layout": layout}, {"layout": str(layout)}, {}):
-        assert table.cluster(runner=never, **again).versions == ()
+        assert table.cluster(runner=never, **again).run.versions == ()
     assert table.version() == version
 
 
@@ -77,7 +77,7 @@ def test_appended_rows_are_clustered_by_the_recorded_cuts(kind, tmp_path):
     table.append(more)
     done = table.cluster()
     assert Layout.parse(done.layout) == layout
-    assert (done.removed_files, done.rows) == (1, 3000)
+    assert (done.change.removed_files, done.change.rows) == (1, 3000)
     assert_same_rows(table.rows(), pa.concat_tables([before, more]))
     root = tree_of(layout)
     cut = root.columns[int(root.column[0])], root.points[int(root.column[0])][int(root.cut[0])]
@@ -95,7 +95,7 @@ def test_a_copy_is_clustered_by_a_tree(kind, tmp_path):
     layout = learned(before)
     done = source.cluster(layout=layout, into=into.name, **into.options)
     assert_same_rows(into.rows(), before)
-    assert (done.rows, Layout.parse(done.layout)) == (2000, layout)
+    assert (done.change.rows, Layout.parse(done.layout)) == (2000, layout)
     assert len(into.files()) >= 6
 
 

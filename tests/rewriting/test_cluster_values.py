@@ -100,7 +100,7 @@ def test_a_key_in_a_struct_is_clustered_by_beside_a_uuid(tmp_path):
     source = Parquet(tmp_path, "source").make([before.append_column("inner", inner)])
     copy = Parquet(tmp_path, "copy")
     done = source.cluster(layout="linear(inner.n)", into=copy.name)
-    assert done.rows == 100
+    assert done.change.rows == 100
     found = pq.read_table(copy.files()[0].path)
     assert found["s"].to_pylist() == sorted(before["s"].to_pylist())
     assert [value["n"] for value in found["inner"].to_pylist()] == found["s"].to_pylist()

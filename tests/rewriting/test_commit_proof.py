@@ -82,9 +82,9 @@ def test_a_commit_that_happened_is_recognized_by_its_files_when_its_snapshot_has
 
     with monkeypatch.context() as patch:
         Repeated(patch, CommitFailedException, others)
-        assert table.cluster(by=["x", "y"], target_file_size=4000).rows == 400
+        assert table.cluster(by=["x", "y"], target_file_size=4000).change.rows == 400
     assert_same_rows(table.rows(), pa.concat_tables([BEFORE, more]))
-    assert table.cluster(by=["x", "y"], target_file_size=4000).removed_files == 1, "the append alone"
+    assert table.cluster(by=["x", "y"], target_file_size=4000).change.removed_files == 1, "the append alone"
 
 
 @pytest.mark.parametrize("error", [CommitFailedException, TableAlreadyExistsError, ConnectionResetError])
@@ -92,7 +92,7 @@ def test_a_copy_that_was_created_is_recognized_whatever_the_catalog_reports(erro
     source, copy = Delta(tmp_path, "source").make([BEFORE]), Iceberg(tmp_path, "copy")
     with monkeypatch.context() as patch:
         Repeated(patch, error)
-        assert source.cluster(by="x", into=copy.name, **copy.options).rows == 400
+        assert source.cluster(by="x", into=copy.name, **copy.options).change.rows == 400
     assert_same_rows(copy.rows(), BEFORE)
 
 
@@ -222,7 +222,7 @@ def test_a_copy_whose_files_are_not_there_whole_is_not_published(target, tmp_pat
 
     with pytest.raises(TableError, match="see the same disk"):
         source.cluster(by="x", into=copy.name, runner=runner, **copy.options)
-    assert source.cluster(by="x", into=copy.name, **copy.options).rows == 400
+    assert source.cluster(by="x", into=copy.name, **copy.options).change.rows == 400
     assert_same_rows(copy.rows(), BEFORE)
 
 
@@ -371,7 +371,7 @@ def test_a_delta_copy_can_be_tried_again_after_its_commit_failed(tmp_path, monke
         with pytest.raises(TableError, match="No space left"):
             source.cluster(by="x", into=copy.name)
     assert not list(copy.root.rglob("*"))
-    assert source.cluster(by="x", into=copy.name).rows == 400
+    assert source.cluster(by="x", into=copy.name).change.rows == 400
     assert_same_rows(copy.rows(), BEFORE)
 
 
@@ -384,7 +384,7 @@ def test_a_delta_copy_can_be_made_beside_what_a_killed_run_left(tmp_path, monkey
             source.cluster(by="x", into=copy.name)
     assert list(copy.root.rglob("*.parquet"))
     (copy.root / "_delta_log").mkdir(exist_ok=True)
-    assert source.cluster(by="x", into=copy.name).rows == 400
+    assert source.cluster(by="x", into=copy.name).change.rows == 400
     assert_same_rows(copy.rows(), BEFORE)
 
 
@@ -400,7 +400,7 @@ def test_an_iceberg_copy_whose_manifest_can_not_be_written_says_so(tmp_path, mon
             source.cluster(by="x", into=copy.name, **copy.options)
     assert not isinstance(failed.value, CommitUnknownError)
     assert not list(tmp_path.rglob("zonal-*/**/*.parquet"))
-    assert source.cluster(by="x", into=copy.name, **copy.options).rows == 400
+    assert source.cluster(by="x", into=copy.name, **copy.options).change.rows == 400
 
 
 def test_a_parquet_copy_whose_rename_is_reported_as_failed_is_recognized(tmp_path, monkeypatch):
@@ -415,7 +415,7 @@ def test_a_parquet_copy_whose_rename_is_reported_as_failed_is_recognized(tmp_pat
             raise FileNotFoundError(errno.ENOENT, "the second of two requests")
 
     monkeypatch.setattr(Storage, "locate", lambda *given: (Repeating(), real(*given)[1]))
-    assert source.cluster(by="x", into=f"parquet:{tmp_path / 'copy'}").rows == 400
+    assert source.cluster(by="x", into=f"parquet:{tmp_path / 'copy'}").change.rows == 400
     assert pq.read_table(tmp_path / "copy").num_rows == 400
 
 

@@ -76,8 +76,8 @@ def _again(ledger: Ledger, world: World, asked: Asked, _: BaseException | None) 
     except Exception as problem:
         yield f"second-run: {type(problem).__name__}: {problem}"
         return
-    if third.versions:
-        yield f"third-run: there is still something to do, and versions {third.versions} were made"
+    if third.run.versions:
+        yield f"third-run: there is still something to do, and versions {third.run.versions} were made"
     if wrong := ledger.wrong():
         yield f"rows: after a second run {wrong}"
 

@@ -24,7 +24,7 @@ from zonal.history.records import AuditRecord, RunRecord
 from zonal.picture.picture import picture_of
 from zonal.predicates.bind import bind
 from zonal.rewriting.learned import Predicted
-from zonal.rewriting.outcome import Clustering, KeyDepth
+from zonal.rewriting.outcome import Clustering, KeyDepth, LookUps, RewrittenFiles, Run
 from zonal.snapshot import Bounds, Files, Snapshot
 from zonal.sql.where import parse_where
 from zonal.verbs.explain import Explanation, Level, ReadFile
@@ -196,8 +196,9 @@ def clustering(files=400, asked=60, names=()):
     predicted = Predicted(asked, float(shares[0]), 0.118, float(shares[1])) if asked else None
     layout = f'zorder("{schema.names[0]}", "{schema.names[1]}")' if names else "zorder(ts, payload_id)"
     return Clustering(
-        "lake.telemetry", "delta", layout, "run-1", (12,), files * 100_000, files, size, files, size, files, files,
-        depths, 0, 83.2, predicted=predicted, picture=picture,
+        "lake.telemetry", "delta", layout, Run("run-1", (12,), 0, 83.2),
+        RewrittenFiles(files * 100_000, files, size, files, size), LookUps(files, files, depths),
+        predicted=predicted, picture=picture,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from zonal.layouts.layout import Layout
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.learned import Predicted
-from zonal.rewriting.outcome import Clustering, KeyDepth
+from zonal.rewriting.outcome import Clustering, KeyDepth, LookUps, RewrittenFiles, Run
 from zonal.skipping.depth import Depth
 from zonal.snapshot import TableVersion
 from zonal.verbs.explain import Explanation, Level
@@ -69,9 +69,9 @@ def explanation(name="plain"):
 
 def clustering(name="plain"):
     return Clustering(
-        name, "delta", str(Layout("zorder", (name, "y"))), "run", (4, 5), 4000, 8, 10**6, 5, 9 * 10**5, 8, 5,
-        (KeyDepth(name, 8.0, 2.0),), 1, 12.5, Predicted(3, 0.9, 0.3, 0.25), name, picture(name, versions=2),
-        predicted_files=6, predicted_bytes=1_100_000,
+        name, "delta", str(Layout("zorder", (name, "y"))), Run("run", (4, 5), 1, 12.5),
+        RewrittenFiles(4000, 8, 10**6, 5, 9 * 10**5, 6, 1_100_000), LookUps(8, 5, (KeyDepth(name, 8.0, 2.0),)),
+        Predicted(3, 0.9, 0.3, 0.25), name, picture(name, versions=2),
     )  # fmt: skip
 
 

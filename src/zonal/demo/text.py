@@ -95,12 +95,12 @@ def _advised(chapter: Advised) -> Iterator[str]:
 
 
 def _clustered(done: Clustering, version_word: str) -> Iterator[str]:
-    if not done.added_files:
+    if not done.change.added_files:
         yield f"nothing to do. {clipped(done.note, 600)}".rstrip()
         return
-    yield f"{clipped(layout_text(done.layout))}, in one commit: {version_word} {done.versions[-1]}"
-    removed, added = plural(done.removed_files, "file"), plural(done.added_files, "file")
-    yield f"{removed} → {added} with all {done.rows:,} rows in {done.seconds:,.1f} s"
+    yield f"{clipped(layout_text(done.layout))}, in one commit: {version_word} {done.run.versions[-1]}"
+    removed, added = plural(done.change.removed_files, "file"), plural(done.change.added_files, "file")
+    yield f"{removed} → {added} with all {done.change.rows:,} rows in {done.run.seconds:,.1f} s"
     if (predicted := done.predicted) is not None:
         shares = predicted.share_before, predicted.share_predicted, predicted.share_after
         before, expected, after = map(share_text, shares)

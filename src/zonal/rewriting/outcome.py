@@ -36,25 +36,52 @@ class KeyDepth:
 
 
 @dataclass(frozen=True)
+class Run:
+    """The run of a rewrite: its commits, and how it went."""
+
+    id: str
+    """The name of the run in the table's log; empty where nothing was done."""
+    versions: tuple[int, ...]
+    """One per commit, in order; empty where there was nothing to do."""
+    conflicts: int
+    """Attempts that another writer's commit invalidated, wholly or in part."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RewrittenFiles:
+    """What a rewrite took from the table and gave to it, and what was expected of that."""
+
+    rows: int = 0
+    removed_files: int = 0
+    removed_bytes: int = 0
+    added_files: int = 0
+    added_bytes: int = 0
+    predicted_files: int = 0
+    """Number of new files expected from a sample, before they were written."""
+    predicted_bytes: int = 0
+    """Size of the new files expected from a sample."""
+
+
+@dataclass(frozen=True)
+class LookUps:
+    """What look-ups of the key columns read before and after."""
+
+    files_before: int
+    files_after: int
+    depths: tuple[KeyDepth, ...]
+
+
+@dataclass(frozen=True)
 class Clustering(Shown):
     """What a rewrite did."""
 
     table: str
     format: str
     layout: str
-    run: str
-    versions: tuple[int, ...]
-    """One per commit, in order; empty where there was nothing to do."""
-    rows: int
-    removed_files: int
-    removed_bytes: int
-    added_files: int
-    added_bytes: int
-    files_before: int
-    files_after: int
-    depths: tuple[KeyDepth, ...]
-    conflicts: int
-    seconds: float
+    run: Run
+    change: RewrittenFiles
+    lookups: LookUps
     predicted: Predicted | None = None
     """What the given queries read; None without queries."""
     note: str = ""
@@ -63,10 +90,6 @@ class Clustering(Shown):
     """The files before and after as rectangles, if one was requested."""
     location: str = ""
     """Where the table is stored."""
-    predicted_files: int = 0
-    """Number of new files expected from a sample, before they were written."""
-    predicted_bytes: int = 0
-    """Size of the new files expected from a sample."""
     properties: tuple[Property, ...] = ()
     """Table properties that were set, so that readers use the key columns' statistics."""
     old_files_until: str = ""
@@ -94,7 +117,7 @@ class RunAccount:
         """Add a run to the history; what is committed stays done where that fails, and a note says so."""
         try:
             with opened(self.database) as history:
-                if history is not None and done.versions:
+                if history is not None and done.run.versions:
                     history.add_run(run_record(done))
         except HistoryError as error:
             return replace(done, note=_noted(done, f"The run isn't in the history. {error}"))
@@ -129,10 +152,15 @@ def left(snapshot: Snapshot, learned: Learned, account: RunAccount) -> Clusterin
     recorded = "" if snapshot.layout is None else str(snapshot.layout)
     files = len(snapshot.files)
     done = Clustering(
-        snapshot.name, snapshot.format, recorded, run="", versions=(), rows=0, removed_files=0, removed_bytes=0,
-        added_files=0, added_bytes=0, files_before=files, files_after=files, depths=(), conflicts=0,
-        seconds=account.seconds, note=learned.reason, location=snapshot.location,
-    )  # fmt: skip
+        table=snapshot.name,
+        format=snapshot.format,
+        layout=recorded,
+        run=Run("", (), 0, account.seconds),
+        change=RewrittenFiles(),
+        lookups=LookUps(files, files, ()),
+        note=learned.reason,
+        location=snapshot.location,
+    )
     return account.drawn(done, snapshot, snapshot, (), learned)
 
 
@@ -151,20 +179,17 @@ def result_of(
         location=after.location,
         format=after.format,
         layout=str(layout),
-        run=run,
-        versions=done.versions,
-        rows=done.rows,
-        removed_files=done.removed_files,
-        removed_bytes=done.removed_bytes,
-        added_files=done.added_files,
-        added_bytes=done.added_bytes,
-        files_before=len(before.files),
-        files_after=len(after.files),
-        depths=tuple(depths(before, after, layout)),
-        conflicts=done.conflicts,
-        seconds=account.seconds,
-        predicted_files=done.predicted_files,
-        predicted_bytes=done.predicted_bytes,
+        run=Run(run, done.versions, done.conflicts, account.seconds),
+        change=RewrittenFiles(
+            rows=done.rows,
+            removed_files=done.removed_files,
+            removed_bytes=done.removed_bytes,
+            added_files=done.added_files,
+            added_bytes=done.added_bytes,
+            predicted_files=done.predicted_files,
+            predicted_bytes=done.predicted_bytes,
+        ),
+        lookups=LookUps(len(before.files), len(after.files), tuple(depths(before, after, layout))),
         properties=_set(after, done.properties),
         old_files_until=after.traits.old_files_until,
         predicted=None if learned is None else learned.held_against(after),
@@ -223,20 +248,20 @@ def run_record(done: Clustering) -> RunRecord:
         table=done.table,
         location=done.location,
         format=done.format,
-        version=done.versions[-1] if done.versions else None,
+        version=done.run.versions[-1] if done.run.versions else None,
         finished=datetime.now(zones.utc),
-        run=done.run,
+        run=done.run.id,
         layout=short_text(done.layout),
-        rows=done.rows,
-        removed_files=done.removed_files,
-        removed_bytes=done.removed_bytes,
-        added_files=done.added_files,
-        added_bytes=done.added_bytes,
+        rows=done.change.rows,
+        removed_files=done.change.removed_files,
+        removed_bytes=done.change.removed_bytes,
+        added_files=done.change.added_files,
+        added_bytes=done.change.added_bytes,
         queries=None if prediction is None else prediction.queries,
         share_before=None if prediction is None else prediction.share_before,
         share_predicted=None if prediction is None else prediction.share_predicted,
         share_after=None if prediction is None else prediction.share_after,
-        seconds=done.seconds,
-        predicted_files=done.predicted_files,
-        predicted_bytes=done.predicted_bytes,
+        seconds=done.run.seconds,
+        predicted_files=done.change.predicted_files,
+        predicted_bytes=done.change.predicted_bytes,
     )

@@ -176,11 +176,11 @@ def test_other_readers_skip_by_a_key_that_the_properties_left_out(wide, case):
     assert files_for(wide, "j") == files, "only keys are put in"
     assert zonal.explain(wide.name, where="k = 5").levels[0].kept == 1
     assert zonal.explain(wide.name, where="j = 5").levels[0].kept == files
-    assert [depth.before for depth in done.depths] == [4.0], "before, every file was read"
+    assert [depth.before for depth in done.lookups.depths] == [4.0], "before, every file was read"
     assert_same_rows(wide.rows(), wide_rows())
     again = wide.cluster(by=["k"], target_file_size=4000, full=True)
     assert again.properties == ()
-    log = wide.root / "_delta_log" / f"{again.versions[-1]:020d}.json"
+    log = wide.root / "_delta_log" / f"{again.run.versions[-1]:020d}.json"
     assert "metaData" not in log.read_text(), "a second run finds the properties as they must be"
 
 
@@ -223,9 +223,9 @@ def test_a_property_that_another_writer_changes_meanwhile_is_a_conflict(wide):
 
 def test_the_last_commit_of_a_run_sets_the_property(wide):
     done = wide.cluster(by=["k"], target_file_size=4000, commit_every=30_000)
-    assert len(done.versions) > 2
+    assert len(done.run.versions) > 2
     assert len(done.properties) == 1
-    logs = [(wide.root / "_delta_log" / f"{version:020d}.json").read_text() for version in done.versions]
+    logs = [(wide.root / "_delta_log" / f"{version:020d}.json").read_text() for version in done.run.versions]
     assert [f'"{COUNT}"' in log for log in logs] == [*[False] * (len(logs) - 1), True]
 
 
@@ -238,7 +238,7 @@ def test_a_property_waits_until_all_files_have_the_statistics(wide):
 
     before = {column: rows_above(column) for column in ("k", "j", "c33")}
     part = wide.cluster(by=["k"], target_file_size=4000, max_bytes="50KB")
-    assert 0 < part.removed_files < 4
+    assert 0 < part.change.removed_files < 4
     assert part.properties == ()
     assert f"The table property {COUNT} stays as it is until all files have statistics" in part.note
     assert {column: rows_above(column) for column in before} == before

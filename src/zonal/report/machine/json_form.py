@@ -21,7 +21,7 @@ from zonal.auditing.audit import (
 from zonal.layouts.layout import Layout
 from zonal.report.terminal.text import layout_text
 from zonal.rewriting.dry_run import ClusteringPlan
-from zonal.rewriting.outcome import Clustering
+from zonal.rewriting.outcome import Clustering, LookUps, RewrittenFiles, Run
 from zonal.snapshot import TableVersion
 from zonal.verbs.clean import Cleaning
 from zonal.verbs.explain import Explanation
@@ -34,19 +34,23 @@ _GROUPS = (
     AuditedQueries,
     Basis,
     Blame,
+    RewrittenFiles,
     Circumstances,
     Deletes,
     Excess,
     FileSizes,
     Judgment,
+    LookUps,
     MeanReads,
     QueryReads,
+    Run,
     TableVersion,
 )
 """Fields that belong together: in JSON they stand beside the other fields of their result."""
 _NAMES: Mapping[type, Mapping[str, str | None]] = {
     Advice: {"name": "table", "location": None, "time": None},
     Audit: {"name": "table", "time": "version_time"},
+    Clustering: {"id": "run"},
     TableHealth: {"location": None},
 }
 """The names of some fields in JSON, by result; None where they are left out."""

@@ -223,17 +223,17 @@ def _advice(advice: Advice) -> Iterator[Html]:
 
 def _clustering(done: Clustering) -> Iterator[Html]:
     yield _heading("", table_text(done))
-    if not done.added_files:
+    if not done.change.added_files:
         yield element("p", text(f"Nothing to do. {nothing_text(done)}", _LONG))
     yield _facts(clustering_facts(done, lookups=False))
     yield _table(
         "What a look-up of one value reads.",
         ("column", "before", "after"),
-        done.depths,
+        done.lookups.depths,
         lambda depth: _row(
             depth.column,
-            lookup_text(depth.before, done.files_before, depth.share_before),
-            lookup_text(depth.after, done.files_after, depth.share_after),
+            lookup_text(depth.before, done.lookups.files_before, depth.share_before),
+            lookup_text(depth.after, done.lookups.files_after, depth.share_after),
         ),
     )
     yield _drawn(done.picture)

@@ -193,7 +193,7 @@ def clustering_page(done: Clustering) -> str:
     depths = depth_chart([(drawing.label, drawing.files, drawing.depths) for drawing in drawings])
     parts = [
         element("h1", text("Clustering of "), name(done.table)),
-        _verdict(_done(done), "verdict" if done.added_files else "verdict other"),
+        _verdict(_done(done), "verdict" if done.change.added_files else "verdict other"),
         _facts(iter([("table", table_text(done)), *clustering_facts(done, lookups=False)])),
         _lookups(done),
         charted("The files, before and after" if len(drawings) > 1 else "The files", files),
@@ -205,32 +205,34 @@ def clustering_page(done: Clustering) -> str:
 
 
 def _done(done: Clustering) -> list[str]:
-    if not done.added_files:
+    if not done.change.added_files:
         return ["Nothing was changed.", nothing_text(done)]
     sentences = []
     if done.predicted is not None:
         sentences.append(f"{predicted_text(done.predicted)}.")
-    if done.depths:
-        best = max(done.depths, key=lambda depth: _shares(depth, done)[0] / max(_shares(depth, done)[1], 1e-9))
-        before = lookup_text(best.before, done.files_before, best.share_before)
-        after = lookup_text(best.after, done.files_after, best.share_after)
+    if done.lookups.depths:
+        best = max(done.lookups.depths, key=lambda depth: _shares(depth, done)[0] / max(_shares(depth, done)[1], 1e-9))
+        before = lookup_text(best.before, done.lookups.files_before, best.share_before)
+        after = lookup_text(best.after, done.lookups.files_after, best.share_after)
         sentences.append(f"A look-up of one {best.column} read {before} before, and reads {after} now.")
-    sentences = sentences or [f"{plural(done.added_files, 'file')} written in the order of {layout_text(done.layout)}."]
+    sentences = sentences or [
+        f"{plural(done.change.added_files, 'file')} written in the order of {layout_text(done.layout)}."
+    ]
     return [*sentences, losers_text(done.picture)]
 
 
 def _lookups(done: Clustering) -> Html:
-    if not done.depths:
+    if not done.lookups.depths:
         return NOTHING
     rows = [
         Row(
             name(depth.column),
             [
-                _lookup(depth.before, done.files_before, _shares(depth, done)[0]),
-                _lookup(depth.after, done.files_after, _shares(depth, done)[1]),
+                _lookup(depth.before, done.lookups.files_before, _shares(depth, done)[0]),
+                _lookup(depth.after, done.lookups.files_after, _shares(depth, done)[1]),
             ],
         )
-        for depth in done.depths
+        for depth in done.lookups.depths
     ]
     heads = ("column", "before", "now")
     caption = "What a look-up of one value reads of the table's bytes, in the mean over all rows."
@@ -239,7 +241,7 @@ def _lookups(done: Clustering) -> Html:
 
 def _shares(depth: KeyDepth, done: Clustering) -> tuple[float, float]:
     """Return what a look-up read before and reads now: of the bytes or, where they aren't known, of the files."""
-    before, after = depth.before / max(done.files_before, 1), depth.after / max(done.files_after, 1)
+    before, after = depth.before / max(done.lookups.files_before, 1), depth.after / max(done.lookups.files_after, 1)
     return (
         before if depth.share_before is None else depth.share_before,
         after if depth.share_after is None else depth.share_after,

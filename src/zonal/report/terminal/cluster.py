@@ -16,7 +16,7 @@ from zonal.values.sizes import size_text
 
 def print_clustering(console: Console, done: Clustering) -> None:
     """Print what `cluster` did."""
-    if not done.added_files:
+    if not done.change.added_files:
         _line(console, "nothing to do", nothing_text(done))
         return
     _line(console, "table", table_text(done))
@@ -49,49 +49,50 @@ def nothing_text(result: Clustering | ClusteringPlan) -> str:
 
 def table_text(done: Clustering) -> str:
     """Name the table with its new version."""
-    version = f", version {done.versions[-1]}" if done.versions else ""
-    commits = f", {len(done.versions)} commits" if len(done.versions) > 1 else ""
+    version = f", version {done.run.versions[-1]}" if done.run.versions else ""
+    commits = f", {len(done.run.versions)} commits" if len(done.run.versions) > 1 else ""
     return f"{done.table} ({done.format}{version}{commits})"
 
 
 def committed_text(done: Clustering) -> str:
     """Say in a sentence what a run has committed."""
-    if not done.added_files:
+    if not done.change.added_files:
         return "Nothing was changed."
-    versions = f" as version {', '.join(map(str, done.versions))}" if done.versions else ""
-    return (
-        f"The rewrite was done before: {plural(done.added_files, 'new file')} of {done.table} are committed{versions}."
-    )
+    versions = f" as version {', '.join(map(str, done.run.versions))}" if done.run.versions else ""
+    new = plural(done.change.added_files, "new file")
+    return f"The rewrite was done before: {new} of {done.table} are committed{versions}."
 
 
 def clustering_facts(done: Clustering, *, lookups: bool = True) -> Iterator[Fact]:
     """Say what a rewrite did, and what was predicted; without `lookups` where a table shows them."""
+    change, read = done.change, done.lookups
     if done.layout:
         yield "layout", layout_text(done.layout)
-    if done.added_files:
-        removed = f"{plural(done.removed_files, 'file')}, " if done.removed_files else "read "
-        new = f"{plural(done.added_files, 'file')}, {size_text(done.added_bytes)}"
-        yield "rewritten", f"{removed}{size_text(done.removed_bytes)} → {new}, {plural(done.rows, 'row')}"
-        yield "predicted", f"{plural(done.predicted_files, 'file')}, {size_text(done.predicted_bytes)}"
-    for depth in done.depths if lookups else ():
-        before = lookup_text(depth.before, done.files_before, depth.share_before)
-        after = lookup_text(depth.after, done.files_after, depth.share_after)
+    if change.added_files:
+        removed = f"{plural(change.removed_files, 'file')}, " if change.removed_files else "read "
+        new = f"{plural(change.added_files, 'file')}, {size_text(change.added_bytes)}"
+        yield "rewritten", f"{removed}{size_text(change.removed_bytes)} → {new}, {plural(change.rows, 'row')}"
+        yield "predicted", f"{plural(change.predicted_files, 'file')}, {size_text(change.predicted_bytes)}"
+    for depth in read.depths if lookups else ():
+        before = lookup_text(depth.before, read.files_before, depth.share_before)
+        after = lookup_text(depth.after, read.files_after, depth.share_after)
         yield "look-up", f"one {depth.column}: {before} before, {after} now"
     if done.predicted is not None:
         yield "queries", predicted_text(done.predicted)
-    if done.removed_files:
+    if change.removed_files:
         yield "old files", old_files_text(done)
     yield from _property_facts(done.properties)
-    if done.added_files and done.note:
+    if change.added_files and done.note:
         yield "note", done.note
-    if done.conflicts:
-        yield "conflicts", f"{done.conflicts:,} with other writers; their changes are kept"
-    yield "time", f"{done.seconds:,.1f} s"
+    if done.run.conflicts:
+        yield "conflicts", f"{done.run.conflicts:,} with other writers; their changes are kept"
+    yield "time", f"{done.run.seconds:,.1f} s"
 
 
 def old_files_text(done: Clustering) -> str:
     """Say that replaced files stay for readers of older versions, and what removes them."""
-    stay = f"{plural(done.removed_files, 'file')}, {size_text(done.removed_bytes)} stay for older versions"
+    change = done.change
+    stay = f"{plural(change.removed_files, 'file')}, {size_text(change.removed_bytes)} stay for older versions"
     return f"{stay} until {done.old_files_until}" if done.old_files_until else stay
 
 
