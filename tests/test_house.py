@@ -12,7 +12,7 @@ import zonal
 SOURCE = Path(zonal.__file__).parent
 ROOT = SOURCE.parent.parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-LONGEST, LONGEST_TEST = 460, 700
+LONGEST, LONGEST_TEST = 450, 700
 """Lines of a module: today's longest ones have fewer."""
 
 

@@ -80,7 +80,7 @@ def test_runs_are_remembered_with_what_was_predicted(tmp_path):
     )
     with History.open(database) as history:
         (run,) = history.runs(done.location)
-    assert (run.run, run.rows, run.version) == (done.run, 4_000, done.run.versions[-1])
+    assert (run.run, run.rows, run.version) == (done.run.id, 4_000, done.run.versions[-1])
     assert (run.share_before, run.share_predicted, run.share_after) == (
         done.predicted.share_before,
         done.predicted.share_predicted,

@@ -283,7 +283,7 @@ def test_queries_that_lose_are_told_in_words():
 
 
 def test_a_run_that_did_nothing_says_so():
-    idle = dataclasses.replace(
+    idle = changed(
         made.clustering(40, 8), added_files=0, removed_files=0, versions=(), depths=(), predicted=None,
         note="The queries read little already.",
     )  # fmt: skip
