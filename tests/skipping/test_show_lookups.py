@@ -151,15 +151,15 @@ def test_files_without_bounds_are_counted_and_told(tmp_path):
 def test_more_files_that_are_fewer_bytes_are_no_regression(tmp_path):
     home = Delta(tmp_path).make([arriving(0, seed=0)])
     done = home.cluster(by=["user", "ts"], layout="zorder", target_file_size=1_500)
-    (user, _) = done.depths
+    (user, _) = done.lookups.depths
     read = shown(home, "user").depth
     assert (user.before, user.share_before) == (1, 1)
     assert (user.after, user.share_after) == (read.lookup_files, read.lookup_share)
     assert user.after > 1 > user.share_after, "more files, but fewer bytes"
-    after = f"{round(user.after)} of {done.files_after} files ({user.share_after:.1%} of the bytes)"
+    after = f"{round(user.after)} of {done.lookups.files_after} files ({user.share_after:.1%} of the bytes)"
     told = [fact for label, fact in clustering_facts(done) if label == "look-up"]
     assert told[0] == f"one user: 1 of 1 file (100.0% of the bytes) before, {after} now"
     assert after in done._repr_html_()
     page = clustering_page(done)
     assert f">{user.share_after:.1%}<" in page
-    assert f"{round(user.after)} of {done.files_after} files" in page
+    assert f"{round(user.after)} of {done.lookups.files_after} files" in page

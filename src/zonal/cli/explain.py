@@ -52,8 +52,9 @@ def explain(
     report: ReportTo = None,
 ) -> None:  # fmt: skip
     """Tell which partitions, files, row groups and pages a query reads, and what skipped the rest."""
+    from zonal.report.explanation import explanation_blocks  # noqa: PLC0415
     from zonal.report.machine.json_form import to_json  # noqa: PLC0415
-    from zonal.report.terminal.text import print_explanation  # noqa: PLC0415
+    from zonal.report.terminal.blocks import print_blocks  # noqa: PLC0415
     from zonal.verbs.explain import explain as look  # noqa: PLC0415 - `zonal --help` stays fast
 
     check_report(report)
@@ -67,7 +68,7 @@ def explain(
         if output is OutputFormat.json:
             typer.echo(to_json(explanation))
         else:
-            print_explanation(Console(), explanation, files=files)
+            print_blocks(Console(), explanation_blocks(explanation, files=files))
     if report is not None:
         from zonal.report.page.results import explanation_page  # noqa: PLC0415
 

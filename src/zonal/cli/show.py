@@ -32,8 +32,9 @@ def show(
     report: ReportTo = None,
 ) -> None:
     """Show the health of a table's layout: files, sizes, and how well each column skips."""
+    from zonal.report.health import health_blocks  # noqa: PLC0415
     from zonal.report.machine.json_form import to_json  # noqa: PLC0415 - `zonal --help` stays fast
-    from zonal.report.terminal.text import print_health  # noqa: PLC0415
+    from zonal.report.terminal.blocks import print_blocks  # noqa: PLC0415
     from zonal.verbs.show import show as measure  # noqa: PLC0415
 
     check_report(report)
@@ -44,7 +45,7 @@ def show(
         if output is OutputFormat.json:
             typer.echo(to_json(health))
         else:
-            print_health(Console(), health)
+            print_blocks(Console(), health_blocks(health))
     if report is not None:
         from zonal.report.page.results import health_page  # noqa: PLC0415
 

@@ -9,15 +9,17 @@ from typing import TypeVar
 from zonal.advising.advice import Advice
 from zonal.auditing.audit import Audit
 from zonal.display import Shown
-from zonal.errors import ZonalError, option
+from zonal.errors import ZonalError
 from zonal.picture.picture import Picture
+from zonal.report.blocks import Block, Facts, FileChart, Lines, Paragraph, Sentences, TableBlock, Title
+from zonal.report.explanation import explanation_blocks
+from zonal.report.health import health_blocks
 from zonal.report.notebook.rectangles import rectangles
 from zonal.report.page.frame import NOTHING, Html, Row, described, element, joined, listed, name, table, text
 from zonal.report.palette import NOTEBOOK_LINE
 from zonal.report.terminal.audit import audit_facts, audit_notes, commit_text, hindered, known_share, verdict
 from zonal.report.terminal.clean import cleaning_facts
 from zonal.report.terminal.cluster import clustering_facts, nothing_text, plan_facts, table_text
-from zonal.report.terminal.text import layout_text
 from zonal.report.wording import (
     Fact,
     change_facts,
@@ -27,7 +29,6 @@ from zonal.report.wording import (
     interval_text,
     lookup_text,
     payback_text,
-    plural,
     share_text,
     shown_candidates,
     table_facts,
@@ -119,76 +120,45 @@ def _drawn(picture: Picture | None) -> Html:
     return NOTHING if picture is None else rectangles(picture)
 
 
-def _version(version: int | None) -> str:
-    return "" if version is None else f", version {version}"
+def _blocks(blocks: Iterable[Block]) -> Iterator[Html]:
+    """Write the blocks that a notebook shows; charts need a script, so that of these only the files are drawn."""
+    for block in blocks:
+        match block:
+            case Title(what, of):
+                yield _heading(what, of)
+            case Sentences(sentences):
+                yield from (element("p", element("strong", text(each, 2 * _LONG))) for each in sentences if each)
+            case Facts(facts):
+                yield _facts(facts)
+            case Paragraph(words, is_code):
+                yield element("p", element("code", text(words, _LONG)) if is_code else text(words, _LONG))
+            case Lines(heading, lines):
+                yield _lines(f"{heading}:", lines)
+            case TableBlock():
+                yield _grid(block)
+            case FileChart(picture):
+                yield _drawn(picture)
+
+
+def _grid(grid: TableBlock) -> Html:
+    """Write the first rows of a table, and what is left to say of it."""
+    names = [column.heading for column in grid.columns]
+    plain = [column.heading for column in grid.columns if not column.is_number]
+    rows = _table(
+        grid.caption, names, grid.rows, lambda row: _row(row[0], *(cell.text for cell in row[1])), plain=plain
+    )
+    return joined([rows, element("p", text(grid.remark)) if grid.remark else NOTHING])
 
 
 # --- Results ---------------------------------------------------------------------------------------------------------
 
 
 def _health(health: TableHealth) -> Iterator[Html]:
-    yield _heading("", health.table.name)
-    yield _facts(_health_facts(health))
-    yield _table(
-        "How well each column skips.",
-        ("column", "bounds", "distinct", "depth", "overlaps", "look-up"),
-        health.columns,
-        lambda column: _row(
-            column.depth.column,
-            f"{column.depth.files_with_bounds / max(column.files, 1):.0%}",
-            f"≥ {column.depth.distinct_at_least:,}",
-            f"{column.depth.average_depth:,.1f}",
-            f"{column.depth.average_overlaps:,.1f}",
-            f"{column.depth.lookup_files / max(column.files, 1):.1%}",
-        ),
-    )
-    if health.columns_left_out:
-        yield element(
-            "p",
-            text(f"{plural(health.columns_left_out, 'other column')} with bounds: name them with {option('columns')}."),
-        )
-    yield _drawn(health.picture)
-    yield _lines("Not to be rewritten:", health.blockers)
-    yield _lines("Problems:", health.problems)
-
-
-def _health_facts(health: TableHealth) -> Iterator[Fact]:
-    rows = "rows not known" if health.table.rows is None else plural(health.table.rows, "row")
-    yield (
-        "table",
-        f"{health.table.format}{_version(health.table.version)}: {plural(health.table.files, 'file')}, {rows}",
-    )
-    sizes = (health.table.bytes, health.sizes.smallest_file, health.sizes.median_file, health.sizes.largest_file)
-    if health.table.files:
-        yield "bytes", "{} (files: {} / {} / {}, smallest / median / largest)".format(*map(size_text, sizes))
-    if health.table.partitioning:
-        yield "partitions", f"{health.partitions:,} by {', '.join(health.table.partitioning)}"
-    if health.table.layout:
-        yield (
-            "layout",
-            f"{layout_text(health.table.layout)}, {health.files_in_layout:,} of {plural(health.table.files, 'file')}",
-        )
-    if health.deletes.delete_files:
-        yield "deletes", f"{plural(health.deletes.delete_files, 'delete file applies', 'delete files apply')}"
+    return _blocks(health_blocks(health))
 
 
 def _explanation(explanation: Explanation) -> Iterator[Html]:
-    yield _heading("What a query reads of ", explanation.table)
-    yield element("p", element("code", text(explanation.predicate, _LONG)))
-    version = f"{explanation.format}{_version(explanation.version)}"
-    yield _table(
-        f"It reads {share_text(explanation.share_of_bytes)} of the bytes ({version}).",
-        ("level", "read", "of", "bytes read", "of bytes"),
-        explanation.levels,
-        lambda level: _row(
-            level.name, f"{level.kept:,}", f"{level.total:,}", size_text(level.kept_bytes), size_text(level.total_bytes)
-        ),
-    )
-    skipped = sorted(explanation.skipped_by.items(), key=lambda item: -item[1])
-    yield _table("What skipped files.", ("column", "files"), skipped, lambda item: _row(item[0], f"{item[1]:,}"))
-    yield _drawn(explanation.picture)
-    yield _lines("No statistics help with:", explanation.unknown)
-    yield _lines("Notes:", explanation.notes)
+    return _blocks(explanation_blocks(explanation))
 
 
 def _advice(advice: Advice) -> Iterator[Html]:

@@ -1,0 +1,80 @@
+"""Blocks are drawn by three renderers: each escapes what they hold, and none leaves a table out."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from support.hostile_names import HOSTILE
+from support.html_reader import Page
+from support.result_values import explanation, health, picture
+from zonal.report.blocks import (
+    Cell,
+    Colophon,
+    DepthChart,
+    Facts,
+    FileChart,
+    Heading,
+    Lines,
+    Listing,
+    Paragraph,
+    ReadsChart,
+    Remarks,
+    Sentences,
+    TableBlock,
+    Title,
+)
+from zonal.report.explanation import explanation_blocks
+from zonal.report.health import health_blocks
+from zonal.report.notebook.results import html_of
+from zonal.report.page.blocks import blocks_page
+from zonal.report.terminal.blocks import print_blocks
+
+
+def blocks(name):
+    columns = (Heading("name", is_number=False), Heading("share", "part"))
+    table = TableBlock("Shares", "Of all.", columns, [(name, [Cell("25.0%", 0.25, name)])], name)
+    return [
+        Title("About ", name), Sentences([name, ""], "bad"), Facts([("label", name)]), Paragraph(name, is_code=True),
+        Paragraph(name), Lines("Notes", [name]), Remarks([name]), table, Listing(table, "1 file", [name]),
+        FileChart(picture(name)), ReadsChart(picture(name)), DepthChart([]), Colophon("Made by hand."),
+    ]  # fmt: skip
+
+
+def printed(given, width=100):
+    out = io.StringIO()
+    print_blocks(Console(file=out, width=width), given)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_page_escapes_what_blocks_hold(name):
+    page, plain = (blocks_page(each, blocks(each)) for each in (name, "plain"))
+    assert Page(page).tags == Page(plain).tags, "a name adds no element"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_terminal_escapes_what_blocks_hold(name):
+    said = printed(blocks(name))
+    assert all(char.isprintable() or char == "\n" for char in said)
+
+
+@pytest.mark.parametrize(("make", "given"), [(health, health_blocks), (explanation, explanation_blocks)])
+def test_a_table_is_the_same_wherever_it_is_drawn(make, given):
+    result = make("ts")
+    said, page, notebook = printed(given(result), 200), Page(blocks_page("t", given(result))).text, html_of(result)
+    tables = [each for each in given(result) if isinstance(each, TableBlock)]
+    assert tables
+    for table in tables:
+        for name, cells in table.rows:
+            for text in (name, *(cell.text for cell in cells)):
+                assert text in said
+                assert text in page
+                assert text in Page(notebook).text
+
+
+def test_what_is_empty_is_not_drawn():
+    nothing = TableBlock("Shares", "Of all.", (Heading("name"),), [])
+    empty = [nothing, Lines("Notes", []), Listing(nothing, "0 files"), FileChart(None), Remarks([])]
+    assert printed(empty) == ""
+    assert "<section" not in blocks_page("t", empty)
