@@ -6,9 +6,10 @@ from rich.console import Console
 
 from zonal.auditing.audit import Audit
 from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Compacted, Compared, Left, Rewritten
+from zonal.layouts.layout import short_text
 from zonal.report.sparkline import sparkline
 from zonal.report.terminal.audit import verdict
-from zonal.report.terminal.text import layout_text, print_line
+from zonal.report.terminal.text import print_line
 from zonal.report.wording import clipped, plural, share_text, what_text
 from zonal.rewriting.outcome import Clustering
 from zonal.values.sizes import size_text
@@ -98,7 +99,7 @@ def _clustered(done: Clustering, version_word: str) -> Iterator[str]:
     if not done.change.added_files:
         yield f"nothing to do. {clipped(done.note, 600)}".rstrip()
         return
-    yield f"{clipped(layout_text(done.layout))}, in one commit: {version_word} {done.run.versions[-1]}"
+    yield f"{clipped(short_text(done.layout))}, in one commit: {version_word} {done.run.versions[-1]}"
     removed, added = plural(done.change.removed_files, "file"), plural(done.change.added_files, "file")
     yield f"{removed} → {added} with all {done.change.rows:,} rows in {done.run.seconds:,.1f} s"
     if (predicted := done.predicted) is not None:

@@ -18,8 +18,7 @@ from zonal.auditing.audit import (
     MeanReads,
     QueryReads,
 )
-from zonal.layouts.layout import Layout
-from zonal.report.terminal.text import layout_text
+from zonal.layouts.layout import Layout, short_text
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.outcome import Clustering, LookUps, RewrittenFiles, Run
 from zonal.snapshot import TableVersion
@@ -69,7 +68,7 @@ def to_json(result: object) -> str:
 
 def without_cuts(result: Result) -> Result:
     """Return a result without the cuts of a tree, which are values of the queries."""
-    return replace(result, layout=layout_text(result.layout)) if result.layout else result
+    return replace(result, layout=short_text(result.layout)) if result.layout else result
 
 
 def _plain(value: object) -> object:

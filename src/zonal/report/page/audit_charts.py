@@ -6,11 +6,11 @@ from datetime import timedelta
 from zonal.auditing.audit import Audit, CommitAudit
 from zonal.auditing.record import audit_record
 from zonal.history.records import AuditRecord, RunRecord
+from zonal.layouts.layout import short_text
 from zonal.report.page.charts import Chart, shown
 from zonal.report.page.frame import Html, Row, element, joined, name, table, text
 from zonal.report.page.share_charts import Series, share_chart, worse_series, worse_text
 from zonal.report.terminal.audit import commit_text, known_share
-from zonal.report.terminal.text import layout_text
 from zonal.report.wording import clipped, plural, share_text
 from zonal.values.sizes import size_text
 
@@ -73,7 +73,7 @@ def _run_text(run: RunRecord) -> str:
     if run.share_before is not None and run.share_after is not None:
         shares = f": queries read {share_text(run.share_before)} before, {share_text(run.share_after)} after"
         shares += "" if run.share_predicted is None else f" ({share_text(run.share_predicted)} predicted)"
-    return f"{run.finished:%Y-%m-%d %H:%M} UTC{version}: clustered by {layout_text(run.layout)}{shares}"
+    return f"{run.finished:%Y-%m-%d %H:%M} UTC{version}: clustered by {short_text(run.layout)}{shares}"
 
 
 def _trend_table(points: Sequence[AuditRecord], runs: Sequence[RunRecord]) -> Html:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from zonal.layouts.layout import short_text
 from zonal.report.explanation import explanation_blocks
 from zonal.report.health import health_blocks
 from zonal.report.page.audit import audit_page
@@ -24,7 +25,6 @@ from zonal.report.page.frame import (
 )
 from zonal.report.page.share_charts import losers_text, reads_chart
 from zonal.report.terminal.cluster import clustering_facts, nothing_text, predicted_text, table_text
-from zonal.report.terminal.text import layout_text
 from zonal.report.wording import Fact, lookup_text, plural, share_text
 from zonal.rewriting.outcome import Clustering, KeyDepth
 from zonal.verbs.explain import Explanation
@@ -86,7 +86,7 @@ def _done(done: Clustering) -> list[str]:
         after = lookup_text(best.after, done.lookups.files_after, best.share_after)
         sentences.append(f"A look-up of one {best.column} read {before} before, and reads {after} now.")
     sentences = sentences or [
-        f"{plural(done.change.added_files, 'file')} written in the order of {layout_text(done.layout)}."
+        f"{plural(done.change.added_files, 'file')} written in the order of {short_text(done.layout)}."
     ]
     return [*sentences, losers_text(done.picture)]
 

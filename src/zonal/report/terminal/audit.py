@@ -8,9 +8,10 @@ from rich.text import Text
 
 from zonal.auditing.audit import Audit, Before, ColumnAudit, CommitAudit
 from zonal.auditing.savings import WORTH
+from zonal.layouts.layout import short_text
 from zonal.report.command import CommandOptions, advise_command, repair_command
 from zonal.report.sparkline import sparkline
-from zonal.report.terminal.text import layout_text, print_fact, print_line, print_list, print_whole, printable
+from zonal.report.terminal.text import print_fact, print_line, print_list, print_whole, printable
 from zonal.report.wording import Fact, clipped, plural, share_text
 from zonal.report.wrap import fit
 from zonal.values.sizes import size_text
@@ -68,7 +69,7 @@ def audit_facts(audit: Audit) -> Iterator[Fact]:
         f"{clipped(table.name)} ({table.format}{version}): {plural(table.files, 'file')}, {size_text(table.bytes)}",
     )
     if table.layout:
-        yield "layout", clipped(layout_text(table.layout))
+        yield "layout", clipped(short_text(table.layout))
     groups = "" if reads.row_group_share is None else f"; {share_text(reads.row_group_share)} with row groups skipped"
     yield (
         "queries read",

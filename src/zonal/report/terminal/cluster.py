@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
+from zonal.layouts.layout import short_text
 from zonal.plan.rewrite import Property
-from zonal.report.terminal.text import layout_text, print_fact
+from zonal.report.terminal.text import print_fact
 from zonal.report.wording import Fact, duration_text, lookup_text, plural, share_text
 from zonal.rewriting.division import cost_text
 from zonal.rewriting.dry_run import ClusteringPlan
@@ -44,7 +45,7 @@ def _line(console: Console, label: str, text: str) -> None:
 
 def nothing_text(result: Clustering | ClusteringPlan) -> str:
     """Say why there is nothing to do."""
-    return result.note or f"Every chosen file of {result.table} is in {layout_text(result.layout)} already."
+    return result.note or f"Every chosen file of {result.table} is in {short_text(result.layout)} already."
 
 
 def table_text(done: Clustering) -> str:
@@ -67,7 +68,7 @@ def clustering_facts(done: Clustering, *, lookups: bool = True) -> Iterator[Fact
     """Say what a rewrite did, and what was predicted; without `lookups` where a table shows them."""
     change, read = done.change, done.lookups
     if done.layout:
-        yield "layout", layout_text(done.layout)
+        yield "layout", short_text(done.layout)
     if change.added_files:
         removed = f"{plural(change.removed_files, 'file')}, " if change.removed_files else "read "
         new = f"{plural(change.added_files, 'file')}, {size_text(change.added_bytes)}"
@@ -112,7 +113,7 @@ def _property_facts(properties: Sequence[Property]) -> Iterator[Fact]:
 
 def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
     """Say what a rewrite would do."""
-    yield "layout", layout_text(plan.layout)
+    yield "layout", short_text(plan.layout)
     partitions = f" in {plural(plan.partitions, 'partition')}" if plan.partitions > 1 else ""
     old = f"{plural(plan.files, 'file')}{partitions}, {size_text(plan.bytes)}, {plural(plan.rows, 'row')}"
     yield "to rewrite", old

@@ -5,14 +5,8 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from zonal.layouts.layout import short_text
 from zonal.predicates.wording import EVERYTHING
 from zonal.report.wrap import wrapped
-
-
-def layout_text(layout: str) -> str:
-    """Return a layout for people, without the cuts of a tree."""
-    return short_text(layout)
 
 
 def print_line(console: Console, text: str, style: str = "") -> None:

@@ -8,8 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from zonal.history.records import AuditRecord, RunRecord
+from zonal.layouts.layout import short_text
 from zonal.report.sparkline import sparkline
-from zonal.report.terminal.text import layout_text, print_line, printable
+from zonal.report.terminal.text import print_line, printable
 from zonal.report.wording import clipped, plural, share_text
 from zonal.report.wrap import fit
 
@@ -98,7 +99,7 @@ def _layouts(runs: Sequence[RunRecord]) -> Iterator[str]:
             layouts.append((record.finished, record.layout))
     for when, layout in layouts:
         since = f" since {_time(when)}" if len(layouts) > 1 else ""
-        yield f"layout{since}: {clipped(layout_text(layout))}"
+        yield f"layout{since}: {clipped(short_text(layout))}"
 
 
 def _remarks(audits: Sequence[AuditRecord]) -> Iterator[str]:
