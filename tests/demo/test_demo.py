@@ -162,7 +162,7 @@ def test_the_alert_goes_with_the_compaction_and_without_it_there_is_none(kept):
     assert "zonal" in str(operations[version - 1])
     table = catalog_of(folder).load_table(IDENTIFIER)
     spoiled = table.snapshot_by_id(chapters_of(iceberg, Compacted)[0].version)
-    assert "zonal" not in str(spoiled.workload.summary)
+    assert "zonal" not in str(spoiled.summary)
     removed = table.snapshot_by_id(spoiled.parent_snapshot_id)
     assert removed.parent_snapshot_id == chapters_of(iceberg, Rewritten)[0].clustering.run.versions[-1]
 

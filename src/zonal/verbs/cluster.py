@@ -101,7 +101,7 @@ def cluster(
         >>> plan = zonal.cluster("orders", by=["id", "day"], dry_run=True)
         >>> plan.layout, plan.files, plan.rows
         ('zorder(id, day)', 4, 40)
-        >>> zonal.cluster("orders", by=["id", "day"]).added_files  # doctest: +SKIP
+        >>> zonal.cluster("orders", by=["id", "day"]).change.added_files  # doctest: +SKIP
         1
     """
     check_arguments(locals())
