@@ -17,6 +17,7 @@ from support.delta_tables import features, field, metadata, remove
 from zonal.errors import ConflictError, TableError
 from zonal.layouts.layout import Layout
 from zonal.tables.delta import commit as deltacommit
+from zonal.tables.delta import replacement
 
 
 def append(where):
@@ -158,8 +159,8 @@ def dropped_and_made_anew(where, commits, *, rows=range(5000, 5010)):
 @pytest.mark.parametrize("when", ["between two attempts", "right before the commit"])
 def test_a_table_that_is_made_anew_during_the_commit_gets_no_rows_back(plain, monkeypatch, when, commits):
     table, rewrite = prepare(plain)
-    name = "put_if_absent" if when == "between two attempts" else "actions"
-    real, calls = getattr(deltacommit, name), []
+    place, name = (deltacommit, "put_if_absent") if when == "between two attempts" else (replacement, "actions")
+    real, calls = getattr(place, name), []
 
     def late(*given, **named):
         if not calls:
@@ -168,7 +169,7 @@ def test_a_table_that_is_made_anew_during_the_commit_gets_no_rows_back(plain, mo
             return False if name == "put_if_absent" else real(*given, **named)
         return real(*given, **named)
 
-    monkeypatch.setattr(deltacommit, name, late)
+    monkeypatch.setattr(place, name, late)
     with pytest.raises(ConflictError, match="replaced by another table"):
         table.commit(rewrite)
     assert theirs(plain) == sorted([*range(5000, 5010)] * commits)

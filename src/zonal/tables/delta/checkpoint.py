@@ -14,7 +14,7 @@ from zonal.storage import open_regular
 from zonal.storage.causes import told
 from zonal.tables.delta.adds import ADDS, LAYOUT_TAG, STRINGS, Adds, dumped, vector_id
 
-_SMALL = ("protocol", "metaData", "domainMetadata", "sidecar")
+_SMALL = ("protocol", "metaData", "domainMetadata", "txn", "sidecar")
 _WANTED = ("path", "partitionValues", "size", "stats", "tags", "deletionVector", "clusteringProvider")
 _TRACKING = ("baseRowId", "defaultRowCommitVersion")
 

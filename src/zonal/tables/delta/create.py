@@ -20,8 +20,9 @@ from zonal.plan.run import RUN_FOLDER
 from zonal.storage import Storage
 from zonal.storage.durability import flush_folders
 from zonal.tables.delta.actions import add_action, stats_json
+from zonal.tables.delta.additions import engine
 from zonal.tables.delta.adds import LAYOUT_TAG, RUN_TAG
-from zonal.tables.delta.commit import engine, log_folder, put_if_absent
+from zonal.tables.delta.commit import log_folder, put_if_absent
 from zonal.tables.delta.indexed import covering, indexed
 from zonal.tables.delta.listing import LogFolder
 from zonal.tables.delta.log import Metadata, named_in

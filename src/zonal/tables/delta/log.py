@@ -72,6 +72,8 @@ class State:
     domains: Mapping[str, str]
     """Configuration by domain, of those that weren't removed ("Domain Metadata")."""
     infos: Mapping[int, Info]
+    transactions: Mapping[str, int]
+    """The last version of each application that named its writes ("Transaction Identifiers")."""
     mark: Mark
     """The file of the version, by which a table that was made anew in the same place is told from this one."""
     problems: tuple[str, ...] = ()
@@ -118,6 +120,7 @@ def replay(
         commits=commits,
         domains=replayed.domains,
         infos=infos,
+        transactions=replayed.transactions,
         mark=mark,
         problems=begun.problems,
     )
@@ -149,6 +152,7 @@ class _Begun:
         """Go on from a state; its files are dealt with as a checkpoint's."""
         replayed = _Replay(resolve)
         replayed.protocol, replayed.metadata, replayed.domains = state.protocol, state.metadata, dict(state.domains)
+        replayed.transactions = dict(state.transactions)
         return cls(state.version, replayed, state.adds, state.infos, {}, state.problems)
 
 
@@ -194,6 +198,7 @@ class _Replay:
         self.metadata: Metadata | None = None
         self.infos: dict[int, Info] = {}
         self.domains: dict[str, str] = {}
+        self.transactions: dict[str, int] = {}
         self._rows = AddedFiles()
         self._files: dict[Key, int] = {}
         """What JSON actions say of a file: its row, or UNKNOWN for a removed one."""
@@ -226,6 +231,8 @@ class _Replay:
             self.domains.pop(body["domain"], None)
             if not body.get("removed"):
                 self.domains[body["domain"]] = body["configuration"]
+        elif name == "txn":
+            self.transactions[str(body["appId"])] = int(body["version"])
         elif name == "protocol":
             features = (tuple(body.get(f"{side}Features") or ()) for side in ("reader", "writer"))
             self.protocol = Protocol(int(body["minReaderVersion"]), int(body["minWriterVersion"]), *features)

@@ -17,12 +17,13 @@ from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import Storage, open_regular
 from zonal.storage.causes import STORAGE_ERRORS
 from zonal.tables.delta.adds import LiveFile
-from zonal.tables.delta.commit import DeltaReplacement, commit, log_folder
+from zonal.tables.delta.commit import commit, log_folder
 from zonal.tables.delta.files import files_of
 from zonal.tables.delta.indexed import covering, indexed, unused
 from zonal.tables.delta.listing import LogFolder
 from zonal.tables.delta.log import Metadata, Protocol, State, named_in, replay
 from zonal.tables.delta.partition_values import constants
+from zonal.tables.delta.replacement import DeltaReplacement
 from zonal.tables.delta.scan import Columns, deletion_vector
 from zonal.tables.delta.schema import read_schema
 from zonal.tables.delta.spare_files import Log, spare_files
