@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from zonal.study.sampling import Sampling
     from zonal.tables.registry import open_table
     from zonal.verbs.advise import advise
+    from zonal.verbs.append import append
     from zonal.verbs.audit import audit, audit_versions
     from zonal.verbs.cluster import cluster
     from zonal.verbs.clustered import clustered
@@ -44,6 +45,7 @@ __all__ = [
     "ZonalNotice",
     "__version__",
     "advise",
+    "append",
     "audit",
     "audit_versions",
     "clean",
@@ -67,6 +69,7 @@ _LATER = {
     "Spark": "zonal.spark.place",
     "Logs": "zonal.workload.logs",
     "advise": "zonal.verbs.advise",
+    "append": "zonal.verbs.append",
     "audit": "zonal.verbs.audit",
     "audit_versions": "zonal.verbs.audit",
     "clean": "zonal.verbs.clean",

@@ -100,8 +100,9 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
         predicted = Done()
         if copy.scan.sources:
             written, expected = write_files(
-                copy.snapshot, copy.scan, copy.writing, copy.layout, runner, report, verify=verify
-            )
+                copy.snapshot.name, files.partitions, copy.scan, copy.writing, copy.layout, runner, report,
+                verify=verify,
+            )  # fmt: skip
             predicted = expected.without()
         report("committing")
         sweep(copy.writing, {file.path for file in written})

@@ -121,15 +121,9 @@ class Rewriter:
         try:
             scan = table.scan(snapshot, files)
             written, expected = write_files(
-                snapshot,
-                scan,
-                writing,
-                self.layout,
-                self.runner,
-                self.report,
-                verify=self.files.verify,
-                ranks=self.ranks,
-            )
+                snapshot.name, snapshot.files.partitions, scan, writing, self.layout, self.runner, self.report,
+                verify=self.files.verify, ranks=self.ranks,
+            )  # fmt: skip
             self.report("committing")
             properties = () if self.files.keep_properties else writing.properties
             rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name, properties)
@@ -164,7 +158,8 @@ class Expected:
 
 
 def write_files(
-    snapshot: Snapshot,
+    table: str,
+    labels: Sequence[str],
     scan: Scan,
     writing: Writing,
     layout: Layout,
@@ -176,7 +171,7 @@ def write_files(
 ) -> tuple[list[Written], Expected]:
     """Write the scan's rows in the layout's order, and return the new files only if every row is in them.
 
-    What the plan let expect is returned beside them.
+    `labels` name the table's partitions by their numbers, for errors. What the plan let expect is returned beside them.
     """
     report("sampling")
     refuse_wrong_sizes(scan)
@@ -184,7 +179,7 @@ def write_files(
     placement = replace(placement, verify=verify)
     report("rewriting")
     tallies, written = runner(scan, writing, placement, plan_splits(scan.sources, placement.files), report)
-    check_rows(snapshot, scan, tallies, written)
+    check_rows(table, labels, scan, tallies, written)
     return written, Expected.of(placement, sizes)
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
-from zonal.snapshot import UNKNOWN, Snapshot
+from zonal.snapshot import UNKNOWN
 from zonal.storage import local_path
 from zonal.storage.causes import STORAGE_ERRORS, cause_of
 from zonal.storage.durability import flush_folders
@@ -19,8 +19,10 @@ LOOKS = 8
 """Files that are checked in parallel: on an object store, waiting takes all the time."""
 
 
-def check_rows(snapshot: Snapshot, scan: Scan, tallies: Sequence[ReadTally], written: Sequence[Written]) -> None:
-    """Raise an error unless exactly the rows that were there are in the new files."""
+def check_rows(
+    table: str, labels: Sequence[str], scan: Scan, tallies: Sequence[ReadTally], written: Sequence[Written]
+) -> None:
+    """Raise an error unless exactly the rows that were there are in the new files; `labels` name the partitions."""
     read, live = Counter[int](), Counter[int]()
     for tally in tallies:
         read[tally.source] += tally.read
@@ -30,25 +32,24 @@ def check_rows(snapshot: Snapshot, scan: Scan, tallies: Sequence[ReadTally], wri
         deleted = source.vector.rows if source.vector is not None else 0
         simple = not source.position_deletes and not source.equality_deletes
         if source.rows != UNKNOWN and read[source.number] != source.rows:
-            raise _wrong(snapshot, source.path, f"{read[source.number]:,} of {source.rows:,} rows were read")
+            raise _wrong(table, source.path, f"{read[source.number]:,} of {source.rows:,} rows were read")
         if simple and read[source.number] - live[source.number] != deleted:
             gone = read[source.number] - live[source.number]
-            raise _wrong(snapshot, source.path, f"{gone:,} rows were left out, and {deleted:,} are deleted")
+            raise _wrong(table, source.path, f"{gone:,} rows were left out, and {deleted:,} are deleted")
         passed[source.partition] += live[source.number]
     for file in written:
         stored[file.partition] += file.rows
     for part in {*passed, *stored}:
         if passed[part] != stored[part]:
-            name = snapshot.files.partitions[part] or "the table"
-            raise _wrong(snapshot, name, f"{passed[part]:,} rows were read and {stored[part]:,} written")
+            name = labels[part] or "the table"
+            raise _wrong(table, name, f"{passed[part]:,} rows were read and {stored[part]:,} written")
     if (sum(tally.checksum for tally in tallies) - sum(file.checksum for file in written)) % MODULUS:
-        raise _wrong(snapshot, "all partitions", "as many rows were written as read, but not the same ones")
+        raise _wrong(table, "all partitions", "as many rows were written as read, but not the same ones")
 
 
-def _wrong(snapshot: Snapshot, where: str, what: str) -> ZonalError:
+def _wrong(table: str, where: str, what: str) -> ZonalError:
     return ZonalError(
-        f"Rows don't add up in {quoted(snapshot.name, limit=200)}, {quoted(where, limit=200)}: {what}. Please report "
-        "this."
+        f"Rows don't add up in {quoted(table, limit=200)}, {quoted(where, limit=200)}: {what}. Please report this."
     )
 
 

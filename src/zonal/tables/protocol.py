@@ -10,6 +10,7 @@ from zonal.cleaning.spares import Spares
 from zonal.errors import LayoutError
 from zonal.layouts.layout import Layout
 from zonal.parquet.footer import Footer
+from zonal.plan.append import Append, Appending, PartitionValues
 from zonal.plan.rewrite import Rewrite, Scan, Writing, Written
 from zonal.snapshot import Commit, Snapshot
 from zonal.storage import Storage
@@ -97,8 +98,8 @@ class Rewritable(Readable, Protocol):
         names such files, and nothing of the rewrite is committed.
         """
 
-    def refers_to(self, rewrite: Rewrite) -> set[str]:
-        """Return the new files of a rewrite that any version since its base has, even if its commit seemed to fail.
+    def refers_to(self, change: Rewrite) -> set[str]:
+        """Return the new files of a change that any version since its base has, even if its commit seemed to fail.
 
         The newest metadata decides; where it can't be read, the answer is unknown, which is a `TableError`.
         """
@@ -129,6 +130,36 @@ class Expirable(Cleanable, Protocol):
 
         Where it isn't known whether the commit happened, a `CommitUnknownError` says so.
         """
+
+
+class Appendable(Table, Protocol):
+    """A table to which rows can be appended."""
+
+    def newest(self) -> "Appendable":
+        """Return the table at its newest version, to which commits go."""
+
+    def appending(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Appending:
+        """Return how rows become files; nothing is written yet.
+
+        What the table asks of new rows and zonal can't give, such as a CHECK constraint, is a `TableError` that names
+        it.
+        """
+
+    def folders(self, snapshot: Snapshot, partitions: Sequence[PartitionValues]) -> tuple[str, ...]:
+        """Return the folder of each partition below the run's own; none where all files lie in that itself."""
+
+    def append(self, append: Append, *, sending: Sending = unheard) -> int:
+        """Add files in one atomic commit and return the new version or snapshot id; `sending` as in `commit`.
+
+        Other writers' commits are no conflict, unless they change the schema or the partitioning: that is a
+        `ConflictError`, and nothing is committed. A transaction that the table has is a `TransactionSeenError`.
+        """
+
+    def refers_to(self, change: Append) -> set[str]:
+        """Return the new files that any version since the append's base has; see `Rewritable.refers_to`."""
+
+    def last_transaction(self, snapshot: Snapshot, application: str) -> int | None:
+        """Return the last version of an application's transactions that a snapshot has; None where it has none."""
 
 
 class Destination(Protocol):
@@ -183,6 +214,11 @@ def is_versioned(table: Table) -> TypeGuard[Versioned]:
 def is_rewritable(table: Table) -> TypeGuard[Rewritable]:
     """Tell whether a table's files can be replaced at all."""
     return hasattr(table, "commit")
+
+
+def is_appendable(table: Table) -> TypeGuard[Appendable]:
+    """Tell whether rows can be appended to a table at all."""
+    return hasattr(table, "appending")
 
 
 def is_readable(table: Table) -> TypeGuard[Readable]:

@@ -269,7 +269,7 @@ def test_metadata_that_cant_be_written_is_an_error_and_the_table_as_it_was(catal
     def refuse(*_, **__):
         raise PermissionError("read-only")
 
-    monkeypatch.setattr("zonal.tables.iceberg.commit.write_manifest_list", refuse)
+    monkeypatch.setattr("zonal.tables.iceberg.new_snapshot.write_manifest_list", refuse)
     with pytest.raises(TableError, match=r"Can't write the new metadata of .*PermissionError") as caught:
         table.commit(rewrite)
     assert not isinstance(caught.value, CommitUnknownError)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from zonal.errors import ConflictError, quoted
 from zonal.plan.rewrite import Property
 from zonal.tables.delta.actions import has_bounds, remove_action
-from zonal.tables.delta.additions import Additions, added_actions, commit_info, with_properties
+from zonal.tables.delta.additions import Additions, added_actions, commit_info, parsed_schema, with_properties
 from zonal.tables.delta.adds import RUN_TAG, LiveFile
 from zonal.tables.delta.commit import Action
 from zonal.tables.delta.indexed import indexed
@@ -51,16 +51,9 @@ def still_live(replacement: DeltaReplacement, current: State) -> list[LiveFile]:
 
 
 def _comparable(metadata: Metadata) -> object:
-    """Return the part of the metadata that a rewrite depends on, parsed: texts of the same schema may differ."""
+    """Return the part of the metadata that a rewrite depends on."""
     configuration = {name: value for name, value in metadata.configuration.items() if name != LAYOUT_PROPERTY}
-    try:
-        schema = json.loads(metadata.schema)
-        for member in schema["fields"]:
-            # Every append to a table with an identity column moves its mark.
-            (member.get("metadata") or {}).pop("delta.identity.highWaterMark", None)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        schema = metadata.schema
-    return schema, metadata.partitioning, configuration
+    return parsed_schema(metadata), metadata.partitioning, configuration
 
 
 # --- actions ---------------------------------------------------------------------------------------------------------

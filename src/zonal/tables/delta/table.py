@@ -12,16 +12,19 @@ from zonal.cleaning.spares import Spares
 from zonal.errors import ColumnError, TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.parquet.codecs import CODECS, known_codec
+from zonal.plan.append import Append, Appending, PartitionValues
 from zonal.plan.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import Storage, open_regular
 from zonal.storage.causes import STORAGE_ERRORS
 from zonal.tables.delta.adds import LiveFile
+from zonal.tables.delta.append import DeltaAppend, appending_of, folders_of, refuse_unfit, values_of
 from zonal.tables.delta.commit import commit, log_folder
+from zonal.tables.delta.features import blockers_of, refuse_unreadable, refuse_unwritable
 from zonal.tables.delta.files import files_of
 from zonal.tables.delta.indexed import covering, indexed, unused
 from zonal.tables.delta.listing import LogFolder
-from zonal.tables.delta.log import Metadata, Protocol, State, named_in, replay
+from zonal.tables.delta.log import State, named_in, replay
 from zonal.tables.delta.partition_values import constants
 from zonal.tables.delta.replacement import DeltaReplacement
 from zonal.tables.delta.scan import Columns, deletion_vector
@@ -33,18 +36,6 @@ from zonal.tables.protocol import Sending, recorded_layout, unheard
 from zonal.values.arrays import Int64Array
 
 _CODEC = "delta.parquet.compression.codec"
-# Reader features that change nothing about how the log, the schema and the statistics are read here.
-_SHREDDED = frozenset(("variantShredding", "variantShredding-preview"))
-READABLE = _SHREDDED | {
-    *("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
-    *("typeWidening", "typeWidening-preview", "variantType", "variantType-preview"),
-}
-# Features that a rewrite of unchanged rows can keep. A shredded variant would have to be reassembled first.
-REWRITABLE = (READABLE - _SHREDDED) | {
-    *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "allowColumnDefaults"),
-    *("identityColumns", "rowTracking", "domainMetadata", "clustering", "checkpointProtection"),
-    *("inCommitTimestamp", "inCommitTimestamp-preview"),
-}
 
 
 def is_delta(location: str, *, storage_options: Mapping[str, str] | None = None) -> bool:
@@ -104,7 +95,7 @@ class DeltaTable:
         """
         state = self._replay(self._version, after=self._held(self._version))
         self._states[state.version] = state
-        _refuse_unreadable(state.protocol, self.name)
+        refuse_unreadable(state.protocol, self.name)
         mapping = state.metadata.configuration.get("delta.columnMapping.mode", "none")
         schema, leaves = read_schema(state.metadata.schema, mapping=mapping)
         layout, problems = recorded_layout(state.metadata.configuration)
@@ -130,7 +121,7 @@ class DeltaTable:
             properties={**state.metadata.configuration, **marked},
             commits=state.commits,
             traits=traits_of(self._storage.root, state.metadata.configuration),
-            blockers=_blockers(state.protocol, state.metadata),
+            blockers=blockers_of(state.protocol, state.metadata),
             problems=(*problems, *state.problems, *unused(state.metadata, layout.columns if layout else ())),
             source=state,
         )
@@ -161,7 +152,7 @@ class DeltaTable:
             )
         log_folder(self._storage)
         metadata = self._state(snapshot).metadata
-        _refuse_unwritable(snapshot.blockers, self.name)
+        refuse_unwritable(snapshot.blockers, self.name)
         known = Columns.of(metadata)
         return Writing(
             folder=f"{self._storage.root}/zonal-{layout.id}-{run}",
@@ -191,7 +182,7 @@ class DeltaTable:
         """Replace files in one new version of the log and return it; see `Rewritable`."""
         folder = log_folder(self._storage)
         base, removed = self._chosen(rewrite.base, rewrite.removed)
-        _refuse_unwritable(_blockers(base.protocol, base.metadata), self.name)
+        refuse_unwritable(blockers_of(base.protocol, base.metadata), self.name)
         partitions = rewrite.base.files.partition[rewrite.removed].tolist()
         replacement = DeltaReplacement(
             root=self._storage.root,
@@ -205,11 +196,41 @@ class DeltaTable:
         )
         return commit(replacement, lambda after: self._replay(None, after=after), folder, sending=sending)
 
-    def refers_to(self, rewrite: Rewrite) -> set[str]:
-        """Return the new files of a rewrite that any version since its base has; see `Rewritable`."""
-        ours = {file.path for file in rewrite.added}
+    def appending(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Appending:
+        """Return how rows become files of the table; see `Appendable`."""
+        state = self._state(snapshot)
+        refuse_unfit(state.metadata, snapshot.blockers, self.name)
+        writing = self.writing(snapshot, layout=layout, run=run, compression=compression)
+        return appending_of(state, snapshot.schema, writing)
+
+    def folders(self, snapshot: Snapshot, partitions: Sequence[PartitionValues]) -> tuple[str, ...]:
+        """Return the folder of each partition; see `Appendable`."""
+        return folders_of(self._state(snapshot).metadata, partitions)
+
+    def append(self, append: Append, *, sending: Sending = unheard) -> int:
+        """Add files in one new version of the log and return it; see `Appendable`."""
+        base = self._state(append.base)
+        addition = DeltaAppend(
+            root=self._storage.root,
+            base=base,
+            added=append.added,
+            values=dict(enumerate(values_of(base.metadata, append.partitions))),
+            layout=append.layout,
+            run=append.run,
+            transaction=append.transaction,
+        )
+        folder = log_folder(self._storage)
+        return commit(addition, lambda after: self._replay(None, after=after), folder, sending=sending)
+
+    def last_transaction(self, snapshot: Snapshot, application: str) -> int | None:
+        """Return the last version of an application that the table has; see `Appendable`."""
+        return self._state(snapshot).transactions.get(application)
+
+    def refers_to(self, change: Rewrite | Append) -> set[str]:
+        """Return the new files of a change that any version since its base has; see `Rewritable`."""
+        ours = {file.path for file in change.added}
         log, state = self._log(), self._replay(None)
-        since = [number for number in log.commits if number > (rewrite.base.version or 0)]
+        since = [number for number in log.commits if number > (change.base.version or 0)]
         return {file.path for file in state.find(ours)} | named_in(log, since, self._storage.resolve) & ours
 
     def place(self) -> Storage:
@@ -293,33 +314,6 @@ class DeltaTable:
         except STORAGE_ERRORS as error:
             what = self._storage.told(error, path)
             raise TableError(f"Can't open {quoted(path, limit=300)} of {quoted(self.name)}: {what}") from None
-
-
-def _refuse_unreadable(protocol: Protocol, name: str) -> None:
-    if protocol.reader > 3:
-        raise TableError(
-            f"{quoted(name, limit=300)} asks for Delta reader version {protocol.reader}; zonal reads up to 3."
-        )
-    if unknown := sorted(set(protocol.reader_features) - READABLE):
-        names = ", ".join(quoted(feature) for feature in unknown)
-        raise TableError(
-            f"{quoted(name, limit=300)} can't be read: zonal doesn't know its Delta reader feature {names}."
-        )
-
-
-def _blockers(protocol: Protocol, metadata: Metadata) -> tuple[str, ...]:
-    """Name the features that a rewrite couldn't keep; writer versions up to 6 imply known features only."""
-    features = sorted({*protocol.reader_features, *protocol.writer_features} - REWRITABLE)
-    blockers = [f"table feature {feature}" for feature in features]
-    if protocol.writer > 7:
-        blockers.append(f"writer version {protocol.writer}")
-    settings = ("delta.universalFormat.enabledFormats", "delta.coordinatedCommits.commitCoordinator-preview")
-    return (*blockers, *(f"table property {name}" for name in settings if metadata.configuration.get(name)))
-
-
-def _refuse_unwritable(blockers: Sequence[str], name: str) -> None:
-    if blockers:
-        raise TableError(f"{quoted(name, limit=300)} can't be rewritten: zonal can't keep its {', '.join(blockers)}.")
 
 
 def _compression(configuration: Mapping[str, str]) -> str | None:

@@ -93,7 +93,7 @@ def _base_and_head(
     head = metadata.snapshot_by_id(ref.snapshot_id) if ref is not None else None
     if head is None or ref is None or ref.snapshot_ref_type != SnapshotRefType.BRANCH:
         raise ConflictError(f"The branch {quoted(branch)} of {quoted(name)} is gone.")
-    if not any(snapshot.snapshot_id == base.snapshot_id for snapshot in _ancestors(head, metadata)):
+    if not any(snapshot.snapshot_id == base.snapshot_id for snapshot in ancestors(head, metadata)):
         raise ConflictError(
             f"The branch {quoted(branch)} of {quoted(name)} was rolled back or replaced: "
             f"the snapshot {base.snapshot_id}, which was read, is not among its ancestors."
@@ -101,9 +101,10 @@ def _base_and_head(
     return base, head
 
 
-def _ancestors(head: PyIcebergSnapshot, metadata: TableMetadata) -> Iterator[PyIcebergSnapshot]:
+def ancestors(head: PyIcebergSnapshot | None, metadata: TableMetadata) -> Iterator[PyIcebergSnapshot]:
+    """Yield a snapshot and those before it, newest first, as far as they haven't expired."""
     by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-    snapshot: PyIcebergSnapshot | None = head
+    snapshot = head
     while snapshot is not None:
         yield snapshot
         by_id.pop(snapshot.snapshot_id, None)  # damaged metadata might go in circles

@@ -50,9 +50,10 @@ def kind_of(operation: str, details: Mapping[str, str]) -> CommitKind:
     """Tell the kind of a snapshot.
 
     Iceberg tells copy-on-write deletes from other overwrites by their operation no more than PyIceberg does, so they
-    are overwrites, too.
+    are overwrites, too. Of zonal's own, an append is one like those of others: it brings rows.
     """
-    return "zonal" if RUN_MARK in details else _KINDS.get(operation.lower(), "unknown")
+    kind = _KINDS.get(operation.lower(), "unknown")
+    return "zonal" if RUN_MARK in details and kind != "append" else kind
 
 
 def writer_of(details: Mapping[str, str]) -> str:

@@ -1,6 +1,8 @@
-"""The summary of a `replace` snapshot, by "Optional Snapshot Summary Fields" of the specification."""
+"""The summaries of new snapshots, by "Optional Snapshot Summary Fields" of the specification."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from pyiceberg.table.snapshots import Snapshot
 
 from zonal.tables.iceberg.conflicts import IcebergReplacement
 from zonal.tables.iceberg.field_ids import RECORDS, SIZE, Fields
@@ -36,15 +38,17 @@ def summary_of(added: Sequence[Fields], replacement: IcebergReplacement) -> dict
         "removed-equality-deletes": sum(entry.rows for kind, entry in kinds if kind == "equality"),
         "changed-partition-count": len({entry.key for entry in replacement.data}),
     }
-    return {name: str(count) for name, count in counts.items() if count} | _totals(counts, replacement)
+    return {name: str(count) for name, count in counts.items() if count} | totals(counts, replacement.head)
 
 
-def _totals(counts: dict[str, int], replacement: IcebergReplacement) -> dict[str, str]:
-    before = replacement.head.summary.additional_properties if replacement.head.summary else {}
-    totals = {}
+def totals(counts: Mapping[str, int], head: Snapshot | None) -> dict[str, str]:
+    """Return the totals that follow from those of the head, as far as it has them; without a head, all are 0."""
+    before = {} if head is None or head.summary is None else head.summary.additional_properties
+    new = {}
     for total, added, removed in _TOTALS:
-        if (text := before.get(total)) is not None and text.isdecimal():
+        text = "0" if head is None else before.get(total)
+        if text is not None and text.isdecimal():
             value = int(text) + counts.get(added, 0) - counts.get(removed, 0)
             if value >= 0:  # a writer before us counted otherwise: say nothing rather than something wrong
-                totals[total] = str(value)
-    return totals
+                new[total] = str(value)
+    return new

@@ -1,32 +1,29 @@
 """Open Iceberg tables from a catalog or a metadata file, with PyIceberg's catalogs and file access."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
-from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot as PyIcebergSnapshot
-from pyiceberg.utils.config import Config
 
 from zonal.cleaning.retention import Retention
 from zonal.cleaning.spares import Spares
-from zonal.errors import TableError, option, quoted, suggestion
+from zonal.errors import TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
+from zonal.plan.append import Append, Appending, PartitionValues
 from zonal.plan.rewrite import Rewrite, Scan, Writing
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import Storage, refuse_special
-from zonal.storage.causes import hidden
-from zonal.storage.connection import PATIENCE, within
 from zonal.storage.options import for_pyiceberg
+from zonal.tables.iceberg.append import appending_of, commit_append, last_transaction
 from zonal.tables.iceberg.bounds import arrow_schema, fields, leaves
+from zonal.tables.iceberg.catalogs import LOADING, find_catalog, in_time, nearest
 from zonal.tables.iceberg.commit import Target, commit_rewrite, files_since
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.expiry import expire
@@ -40,19 +37,6 @@ from zonal.tables.iceberg.spare_files import needed_files, spare_files
 from zonal.tables.iceberg.traits import traits_of
 from zonal.tables.protocol import Sending, recorded_layout, unheard
 from zonal.values.arrays import Int64Array
-
-EMBEDDED_CATALOG = "zonal"
-"""Name of the SQLite catalog in `~/.zonal`, the default where PyIceberg has no catalog configured."""
-
-LOADING = 60.0
-"""Seconds to wait for a table: its metadata may be large."""
-_REMOTE = ("rest", "hive", "glue", "dynamodb", "bigquery")
-Result = TypeVar("Result")
-
-_HOW_TO_CONFIGURE = (
-    "Name a catalog in ~/.pyiceberg.yaml, or set PYICEBERG_CATALOG__{name}__URI, "
-    "or give the path of a …metadata.json file."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +74,11 @@ class IcebergTable:
         """Load `namespace.table` from a catalog of PyIceberg's configuration, or from the one in `~/.zonal`."""
         opened = find_catalog(catalog, catalog_properties or {})
         try:
-            table = _in_time(opened.properties, LOADING, lambda: opened.load_table(identifier))
+            table = in_time(opened.properties, LOADING, lambda: opened.load_table(identifier))
         except (NoSuchTableError, NoSuchNamespaceError):
             raise TableError(
                 f"There is no table {quoted(identifier)} in the catalog {quoted(opened.name)}. "
-                f"{_nearest(opened, identifier)}"
+                f"{nearest(opened, identifier)}"
             ) from None
         except Exception as error:  # every catalog brings the errors of its own client
             raise TableError(
@@ -207,9 +191,32 @@ class IcebergTable:
         target = Target(self.name, self._committed_to(), self._load)
         return commit_rewrite(target, rewrite, schema=self._source(rewrite.base).schema, sending=sending)
 
-    def refers_to(self, rewrite: Rewrite) -> set[str]:
-        """Return those of a rewrite's new files that a snapshot since its base has; see `Rewritable.refers_to`."""
-        return files_since(self._load(), rewrite)
+    def appending(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Appending:
+        """Return how rows become files of the table; see `Appendable`."""
+        if snapshot.blockers:
+            raise TableError(f"Rows can't be appended to {quoted(self.name)}: {' '.join(snapshot.blockers)}")
+        writing = self.writing(snapshot, layout=layout, run=run, compression=compression)
+        source = self._source(snapshot)
+        return appending_of(self.name, source.table, source.schema, writing)
+
+    def folders(self, snapshot: Snapshot, partitions: Sequence[PartitionValues]) -> tuple[str, ...]:  # noqa: ARG002
+        """Return nothing: new files lie in the run's own folder; see `Appendable`."""
+        return ()
+
+    def append(self, append: Append, *, sending: Sending = unheard) -> int:
+        """Add files in one `append` snapshot and return its id; see `Appendable`."""
+        target, source = Target(self.name, self._committed_to(), self._load), self._source(append.base)
+        return commit_append(target, append, table=source.table, schema=source.schema, sending=sending)
+
+    def last_transaction(self, snapshot: Snapshot, application: str) -> int | None:
+        """Return the last version of an application in the snapshot's ancestry; see `Appendable`."""
+        metadata = self._source(snapshot).table.metadata
+        head = None if snapshot.version is None else metadata.snapshot_by_id(snapshot.version)
+        return last_transaction(metadata, head, application)
+
+    def refers_to(self, change: Rewrite | Append) -> set[str]:
+        """Return those of a change's new files that a snapshot since its base has; see `Rewritable.refers_to`."""
+        return files_since(self._load(), change)
 
     def place(self) -> Storage:
         """Return the table's folder; see `Cleanable`."""
@@ -253,7 +260,7 @@ class IcebergTable:
     def _load(self) -> PyIcebergTable:
         try:
             catalog = self.table.catalog
-            return _in_time(catalog.properties, LOADING, lambda: catalog.load_table(self.table.name()))
+            return in_time(catalog.properties, LOADING, lambda: catalog.load_table(self.table.name()))
         except (NoSuchTableError, NoSuchNamespaceError):
             raise TableError(f"The table {quoted(self.name)} has been dropped.") from None
         except Exception as error:
@@ -287,107 +294,6 @@ def _refuse_host(location: str) -> None:
             f"PyIceberg can't find a table at {quoted(location, limit=300)}: it takes the machine's name for a folder. "
             "Give the table a location with three slashes, as in file:///path."
         )
-
-
-# --- catalogs ------------------------------------------------------------------------------------------------------
-
-
-def find_catalog(name: str | None, properties: Mapping[str, str], *, create: bool = False) -> Catalog:
-    """Open a catalog of PyIceberg's configuration, or the one in `~/.zonal`; `create` makes SQLite files that lack.
-
-    Without a name it is PyIceberg's default, else the only one that is configured.
-    """
-    try:
-        config = Config()  # read now: PyIceberg's own copy is from when it was imported
-        name = name or _default(config, properties)
-        if name is None or (name == EMBEDDED_CATALOG and _is_embedded(config, properties)):
-            return _embedded_catalog(create=create)
-        configured = {**(config.get_catalog_config(name) or {}), **for_pyiceberg(properties)}
-        if not configured:
-            raise TableError(
-                f"Unknown catalog {quoted(name)}. {suggestion(name, config.get_known_catalogs())} "
-                + _HOW_TO_CONFIGURE.format(name=name.upper())
-            )
-        return _open_catalog(name, {key: str(value) for key, value in configured.items()}, create=create)
-    except TableError:
-        raise
-    except Exception as error:
-        raise TableError(f"Can't open the catalog {quoted(name or 'default')}: {what_of(error)}") from error
-
-
-def _default(config: Config, properties: Mapping[str, str]) -> str | None:
-    """Return the catalog that is meant where none is named; None for the one in `~/.zonal`."""
-    named = config.get_default_catalog_name()
-    # Properties with an address are a catalog of their own: another one's credentials must not go there.
-    if "uri" in properties or config.get_catalog_config(named) is not None:
-        return named
-    known = config.get_known_catalogs()
-    if len(known) > 1:
-        shown = ", ".join(map(quoted, known[:8])) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
-        raise TableError(f"Several Iceberg catalogs are configured: {shown}. Name one: {option('catalog', known[0])}.")
-    return known[0] if known else named if properties else None
-
-
-def _is_embedded(config: Config, properties: Mapping[str, str]) -> bool:
-    """Tell whether the name of the catalog in `~/.zonal` means that one: it is there, and no other is called so."""
-    return not properties and config.get_catalog_config(EMBEDDED_CATALOG) is None and _embedded_file().exists()
-
-
-def _embedded_file() -> Path:
-    return Path.home() / ".zonal" / "catalog.db"
-
-
-def _embedded_catalog(*, create: bool) -> Catalog:
-    file = _embedded_file()
-    if create:
-        file.parent.mkdir(exist_ok=True)
-    elif not file.exists():
-        raise TableError("No Iceberg catalog is configured. " + _HOW_TO_CONFIGURE.format(name="DEFAULT"))
-    properties = {"uri": f"sqlite:///{file}", "warehouse": str(file.parent / "warehouse")}
-    return _open_catalog(EMBEDDED_CATALOG, properties, create=create)
-
-
-def _open_catalog(name: str, properties: dict[str, str], *, create: bool) -> Catalog:
-    """Open a catalog without creating anything: SQLite makes a file, and PyIceberg tables in it, on first contact."""
-    properties = opened_by_storage(properties)
-    if create:
-        return _in_time(properties, PATIENCE, lambda: load_catalog(name, **properties))
-    scheme, _, path = properties.get("uri", "").partition(":///")
-    if scheme.startswith("sqlite") and path and path != ":memory:" and not Path(path).exists():
-        raise TableError(f"The catalog {quoted(name)} has no database file {quoted(path, limit=300)}.")
-    properties = {"init_catalog_tables": "false", **properties}
-    return _in_time(properties, PATIENCE, lambda: load_catalog(name, **properties))
-
-
-def _in_time(properties: Mapping[str, str], seconds: float, work: Callable[[], Result]) -> Result:
-    """Ask a catalog that another machine may serve; where it doesn't answer, an error says so.
-
-    Of PyIceberg's clients, most wait forever.
-    """
-    uri = str(properties.get("uri", ""))
-    if uri.startswith("sqlite") or not (uri or properties.get("type") in _REMOTE):
-        return work()
-    try:
-        return within(seconds, work)
-    except TimeoutError:
-        at = f" at {hidden(uri)}" if uri else ""
-        raise TableError(
-            f"The catalog{at} didn't answer within {seconds:g} seconds. Check its property uri, and that this machine "
-            "reaches it."
-        ) from None
-
-
-def _nearest(catalog: Catalog, identifier: str) -> str:
-    """Suggest a table of the same namespace, or a namespace where that doesn't exist."""
-    namespace = identifier.rpartition(".")[0]
-    try:
-        try:
-            return suggestion(identifier, [".".join(table) for table in catalog.list_tables(namespace)])
-        except NoSuchNamespaceError:
-            names = [".".join(other) for other in catalog.list_namespaces()]
-            return f"There is no namespace {quoted(namespace)} either. {suggestion(namespace, names)}"
-    except Exception:  # the catalog won't list: the table is missing all the same
-        return "Name it as namespace.table."
 
 
 # --- versions ------------------------------------------------------------------------------------------------------

@@ -24,9 +24,9 @@ from zonal.worker.arrival.transforms import partition_values
 from zonal.worker.problem import naming
 from zonal.worker.tasks import CHUNK_BYTES
 
-COLUMNS = "path string, size long, rows long, partition binary"
+COLUMNS = "path string, size long, rows long, key binary"
 """Spark's schema of a staged file."""
-SCHEMA = pa.schema({"path": pa.string(), "size": pa.int64(), "rows": pa.int64(), "partition": pa.binary()})
+SCHEMA = pa.schema({"path": pa.string(), "size": pa.int64(), "rows": pa.int64(), "key": pa.binary()})
 GROUP_ROWS = 128 * 1024
 """Rows of a row group: what is read at a time to sample and to sort."""
 
@@ -40,7 +40,13 @@ class Staged:
     path: str
     size: int
     rows: int
-    partition: PartitionValues
+    key: bytes
+    """The same for files of the same partition."""
+
+    @property
+    def partition(self) -> PartitionValues:
+        """Return the values of its partition."""
+        return _unpacked(self.key)
 
 
 def stage_step(table: str, appending: Appending) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
@@ -58,7 +64,7 @@ def stage_step(table: str, appending: Appending) -> Callable[[Batches], Iterator
                 # A new name for every attempt: an attempt that Spark repeats never meets the files of an earlier one.
                 path = f"{staging_folder(appending)}/{uuid.uuid4().hex}.parquet"
                 size = _write(appending.writing.storage, path, stored)
-                record = {"path": path, "size": size, "rows": kept.num_rows, "partition": _packed(values)}
+                record = {"path": path, "size": size, "rows": kept.num_rows, "key": _packed(values)}
                 yield pa.RecordBatch.from_pylist([record], schema=SCHEMA)
 
     return stage
@@ -69,12 +75,9 @@ def staging_folder(appending: Appending) -> str:
     return f"{appending.writing.folder}/staged"
 
 
-def read_staged(records: pa.Table) -> list[Staged]:
+def read_staged(records: pa.Table | pa.RecordBatch) -> list[Staged]:
     """Read what `stage_step` returned."""
-    return [
-        Staged(record["path"], record["size"], record["rows"], _unpacked(record["partition"]))
-        for record in records.to_pylist()
-    ]
+    return [Staged(**record) for record in records.to_pylist()]
 
 
 def _chunks(batches: Batches) -> Iterator[pa.Table]:

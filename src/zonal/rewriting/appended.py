@@ -1,0 +1,94 @@
+"""The result of an append as a value, and its record for the history."""
+
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from zonal.display import Shown
+from zonal.history.opened import Database, opened
+from zonal.history.records import HistoryError, RunRecord
+from zonal.layouts.layout import Layout, short_text
+from zonal.plan.append import Transaction
+from zonal.rewriting.in_place import Done
+from zonal.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Appended(Shown):
+    """What an append did."""
+
+    table: str
+    format: str
+    layout: str
+    run: str
+    version: int | None
+    """The version or snapshot that has the rows; None where nothing was committed."""
+    rows: int
+    files: int
+    bytes: int
+    """Size of the new files: what arrived."""
+    seconds: float
+    repeated: bool = False
+    """Whether the table had the transaction already, so that nothing was added."""
+    note: str = ""
+    """Why nothing was committed, or why the run isn't in the history."""
+    location: str = ""
+    """Where the table is stored."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, layout: Layout, run: str, done: Done, began: float) -> "Appended":
+        """Return the result of a run that began at this time of `time.monotonic`."""
+        return cls(
+            table=snapshot.name,
+            format=snapshot.format,
+            layout=str(layout),
+            run=run,
+            version=done.versions[-1] if done.versions else None,
+            rows=done.rows,
+            files=done.added_files,
+            bytes=done.added_bytes,
+            seconds=time.monotonic() - began,
+            note="" if done.versions else "There were no rows to append.",
+            location=snapshot.location,
+        )
+
+    @classmethod
+    def again(cls, snapshot: Snapshot, layout: Layout, transaction: Transaction, began: float) -> "Appended":
+        """Return the result for a transaction that the table has already."""
+        done = cls.of(snapshot, layout, "", Done(), began)
+        what = f"Version {transaction.version} of {transaction.application}"
+        return replace(done, repeated=True, note=f"{what}, or a later one, is in the table already: nothing was added.")
+
+
+def remembered(done: Appended, database: Database) -> Appended:
+    """Add an append to the history; what is committed stays done where that fails, and a note says so."""
+    try:
+        with opened(database) as history:
+            if history is not None and done.version is not None:
+                history.add_run(_record(done))
+    except HistoryError as error:
+        return replace(done, note=f"{done.note} The run isn't in the history. {error}".lstrip())
+    return done
+
+
+def _record(done: Appended) -> RunRecord:
+    """Return what the history records: a run that removes nothing, so that what it added is what arrived."""
+    return RunRecord(
+        table=done.table,
+        location=done.location,
+        format=done.format,
+        version=done.version,
+        finished=datetime.now(timezone.utc),
+        run=done.run,
+        layout=short_text(done.layout),
+        rows=done.rows,
+        removed_files=0,
+        removed_bytes=0,
+        added_files=done.files,
+        added_bytes=done.bytes,
+        queries=None,
+        share_before=None,
+        share_predicted=None,
+        share_after=None,
+        seconds=done.seconds,
+    )
