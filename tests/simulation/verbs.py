@@ -9,12 +9,13 @@ from unittest import mock
 
 import zonal.verbs.clean
 from simulation.events import World
-from simulation.ledgers import Ledger, is_there
+from simulation.ledgers import COLUMNS, Ledger, is_there
 from support.cluster_options import grouped
-from support.cluster_tables import Delta, Iceberg, Parquet
+from support.cluster_tables import Delta, Iceberg, Parquet, telemetry
 from support.local_runner import run_here
-from zonal.errors import CommitUnknownError, ZonalError
+from zonal.errors import CommitUnknownError, LayoutError, ZonalError
 from zonal.rewriting.in_place import Runner
+from zonal.verbs.append import append
 from zonal.verbs.clean import clean
 from zonal.verbs.cluster import cluster
 
@@ -189,8 +190,52 @@ def _undoable(ledger: Ledger, world: World, asked: Asked, error: BaseException |
         yield f"clean-lost: {sorted(lost)} didn't come back"
 
 
+# --- append ----------------------------------------------------------------------------------------------------------
+
+
+def _appending(rng: Random, ledger: Ledger) -> Asked:
+    rows = telemetry(rng.choice([1, 40, 400]), rng.randrange(10**6), first=ledger.next)
+    ledger.next += rows.num_rows
+    return {"by": rng.choice([["x", "y"], ["s"]]), "rows": rows, "transaction": ("stream", rng.randrange(5))}
+
+
+def _append(ledger: Ledger, asked: Asked, runner: Runner) -> Any:
+    rows = ledger.named(asked["rows"])
+    given = {"transaction": asked["transaction"], "spark": runner, **ledger.table.options}
+    try:
+        return append(ledger.table.name, rows, by=ledger.known(asked["by"]), **given)
+    except LayoutError:  # the table records another one
+        return append(ledger.table.name, rows, **given)
+
+
+def _add(ledger: Ledger, asked: Asked) -> None:
+    columns = (asked["rows"][name].to_pylist() for name in COLUMNS)
+    ledger.rows |= {row[0]: row for row in zip(*columns, strict=True)}
+    ledger.settled()
+
+
+def _once(ledger: Ledger, world: World, asked: Asked, error: BaseException | None) -> Iterator[str]:  # noqa: ARG001
+    """A repeated batch is in the table exactly once, whatever became of the first attempt."""
+    recorded, known = ledger.recorded_columns()
+    if not {*recorded} <= {*known}:
+        return  # another writer dropped a key: until `cluster` records another layout, nothing can be appended
+    for attempt in ("second", "third"):
+        try:
+            done = _append(ledger, asked, run_here)
+        except Exception as problem:
+            yield f"{attempt}-run: {type(problem).__name__}: {problem}"
+            return
+        if not done.repeated:
+            _add(ledger, asked)
+        if attempt == "third" and not done.repeated:
+            yield "appended-twice: a batch that the table has was appended again"
+        if wrong := ledger.wrong():
+            yield f"rows: after a {attempt} run {wrong}"
+
+
 VERBS = {
     "cluster": Verb(IN_PLACE, _clustering, _cluster, _again),
+    "append": Verb(IN_PLACE, _appending, _append, _once, committed=_add),
     "cluster --into": Verb(("into",), _copying, _copy, _whole, writes_source=False),
     "clean": Verb(
         ("clean-delta", "clean-iceberg"), _cleaning, _clean, _undoable, calls=("rename",) * 8 + ("stat", "mkdir")

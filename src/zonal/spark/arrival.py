@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import types as T  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import to_arrow_type
 
 from zonal.errors import ColumnError, ZonalError, quoted
@@ -16,7 +17,6 @@ from zonal.worker.arrival.stage import COLUMNS, Staged, read_staged, stage_step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructField
 
 
 def frame_schema(df: "DataFrame") -> pa.Schema:
@@ -26,7 +26,7 @@ def frame_schema(df: "DataFrame") -> pa.Schema:
     return pa.schema([pa.field(field.name, _arrow_type(field), field.nullable) for field in df.schema])
 
 
-def _arrow_type(field: "StructField") -> pa.DataType:
+def _arrow_type(field: T.StructField) -> pa.DataType:
     try:
         return to_arrow_type(field.dataType)
     except Exception as error:  # pyspark has several for this

@@ -10,6 +10,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import AssertDefaultSpecId, TableRequirement
 from pyiceberg.transforms import (
@@ -25,7 +26,7 @@ from pyiceberg.transforms import (
 )
 from pyiceberg.types import StructType
 
-from zonal.errors import ConflictError, TableError, quoted
+from zonal.errors import ConflictError, TableError, ZonalError, quoted
 from zonal.plan.append import Append, Appending, PartitionField, Transaction, TransactionSeenError
 from zonal.plan.append import Transform as Computed
 from zonal.plan.rewrite import Reading, Writing, Written
@@ -100,17 +101,38 @@ def _position(struct: StructType, field_id: int) -> tuple[int, ...] | None:
     return None
 
 
-def last_transaction(metadata: TableMetadata, head: Snapshot | None, application: str) -> int | None:
-    """Return the last version of an application among a snapshot and its ancestors, as far as they aren't expired."""
+def last_transaction(metadata: TableMetadata, branch: str, head: Snapshot | None, application: str) -> int | None:
+    """Return the last version of an application that a branch has.
+
+    The summaries of the head and its ancestors tell. Where the snapshot of the last batch is expired, the table's
+    property does; one that is there, but no ancestor, was rolled back, and its rows with it.
+    """
     seen = [_transaction(entry) for entry in ancestors(head, metadata)]
-    return max((one.version for one in seen if one is not None and one.application == application), default=None)
+    versions = [one.version for one in seen if one is not None and one.application == application]
+    held = _read(metadata.properties.get(_property(branch, application)))
+    if held is not None and metadata.snapshot_by_id(held[1]) is None:
+        versions.append(held[0])
+    return max(versions, default=None)
 
 
 def _transaction(snapshot: Snapshot) -> Transaction | None:
     text = (snapshot.summary.additional_properties if snapshot.summary else {}).get(TRANSACTION)
     try:
         return None if text is None else Transaction(*json.loads(text))
-    except (ValueError, TypeError):  # what others wrote there names no batch of ours
+    except (ValueError, TypeError, ZonalError):  # what others wrote there names no batch of ours
+        return None
+
+
+def _property(branch: str, application: str) -> str:
+    return f"{TRANSACTION}.{application}" if branch == MAIN_BRANCH else f"{TRANSACTION}@{branch}.{application}"
+
+
+def _read(text: str | None) -> tuple[int, int] | None:
+    """Read a property: the version of the last batch, and the snapshot that added it."""
+    try:
+        version, snapshot_id = json.loads(text or "null")
+        return int(version), int(snapshot_id)
+    except (ValueError, TypeError):
         return None
 
 
@@ -142,7 +164,7 @@ def _head(target: Target, append: Append, before: TableMetadata, now: TableMetad
     head = None if ref is None else now.snapshot_by_id(ref.snapshot_id)
     transaction = append.transaction
     if transaction is not None:
-        last = last_transaction(now, head, transaction.application)
+        last = last_transaction(now, target.branch, head, transaction.application)
         if last is not None and last >= transaction.version:
             raise TransactionSeenError(f"{name} has version {last} of {quoted(transaction.application)} already.")
     return head
@@ -190,9 +212,15 @@ class AppendingSnapshot(NewSnapshot):
         named = {} if transaction is None else {TRANSACTION: json.dumps([transaction.application, transaction.version])}
         return {name: str(count) for name, count in counts.items()} | totals(counts, self._head) | named
 
-    def records_layout(self) -> bool:
-        """Tell whether the table records none; a recorded one is changed by `cluster` alone."""
-        return LAYOUT_PROPERTY not in self._metadata.properties
+    def properties(self) -> dict[str, str]:
+        """Record the layout where there is none, as only `cluster` changes one, and the batch."""
+        layout = {LAYOUT_PROPERTY: self._append.layout.to_json()}
+        transaction = self._append.transaction
+        named = {}
+        if transaction is not None:
+            batch = json.dumps([transaction.version, self._snapshot_id])
+            named = {_property(self._branch, transaction.application): batch}
+        return named if LAYOUT_PROPERTY in self._metadata.properties else layout | named
 
     def requirements(self) -> list[TableRequirement]:
         """Let the catalog check the partition spec, too."""

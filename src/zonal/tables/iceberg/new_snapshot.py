@@ -95,8 +95,8 @@ class NewSnapshot(ABC):
         """Return the summary, but for the layout and the run."""
 
     @abstractmethod
-    def records_layout(self) -> bool:
-        """Tell whether the table's property of the layout is set."""
+    def properties(self) -> dict[str, str]:
+        """Return the table properties that the commit sets."""
 
     def requirements(self) -> list[TableRequirement]:
         """Return what the catalog must check."""
@@ -116,8 +116,8 @@ class NewSnapshot(ABC):
         lines = [*self._write(added), *self.carried_over()]
         snapshot = self._snapshot(lines, [file for _, file in added])
         flush_folders(self._paths, self._metadata.location)
-        if self.records_layout():
-            updates.append(SetPropertiesUpdate(updates={LAYOUT_PROPERTY: self._change.layout.to_json()}))
+        if properties := self.properties():
+            updates.append(SetPropertiesUpdate(updates=properties))
         updates += [
             AddSnapshotUpdate(snapshot=snapshot),
             SetSnapshotRefUpdate.model_validate(
@@ -293,9 +293,10 @@ class ReplacingSnapshot(NewSnapshot):
         """Count what is replaced."""
         return summary_of(added, self._replacement)
 
-    def records_layout(self) -> bool:
-        """Tell whether the table records another layout."""
-        return self._metadata.properties.get(LAYOUT_PROPERTY) != self._change.layout.to_json()
+    def properties(self) -> dict[str, str]:
+        """Record the layout, unless the table does already."""
+        layout = self._change.layout.to_json()
+        return {} if self._metadata.properties.get(LAYOUT_PROPERTY) == layout else {LAYOUT_PROPERTY: layout}
 
 
 def has_files(line: Fields) -> bool:

@@ -212,7 +212,7 @@ class IcebergTable:
         """Return the last version of an application in the snapshot's ancestry; see `Appendable`."""
         metadata = self._source(snapshot).table.metadata
         head = None if snapshot.version is None else metadata.snapshot_by_id(snapshot.version)
-        return last_transaction(metadata, head, application)
+        return last_transaction(metadata, self._committed_to(), head, application)
 
     def refers_to(self, change: Rewrite | Append) -> set[str]:
         """Return those of a change's new files that a snapshot since its base has; see `Rewritable.refers_to`."""
