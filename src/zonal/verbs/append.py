@@ -3,8 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from typing import TYPE_CHECKING
 
 from zonal.errors import LayoutError, TableError, option, quoted
 from zonal.history.opened import Database, opened
@@ -12,19 +10,18 @@ from zonal.layouts.layout import Layout
 from zonal.plan.append import Transaction, TransactionSeenError
 from zonal.plan.run import new_run
 from zonal.rewriting.appended import Appended, remembered
+from zonal.rewriting.arguments import check_arguments
 from zonal.rewriting.arrival import Appender
+from zonal.rewriting.commits import told
 from zonal.rewriting.in_place import Runner, refuse_filters
 from zonal.rewriting.in_process import run_in_process
 from zonal.rewriting.incoming import Rows, incoming, is_frame
-from zonal.rewriting.on_spark import spark_runner
+from zonal.rewriting.on_spark import Place, spark_runner
 from zonal.rewriting.request import chosen_layout, refuse, refuse_unwritable
 from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Appendable, Table, is_appendable
 from zonal.tables.registry import read_snapshot, table_of
-from zonal.verbs.cluster import Progress, Step
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from zonal.values.progress import Progress, Step, only_notices
 
 
 def append(
@@ -36,8 +33,7 @@ def append(
     transaction: tuple[str, int] | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
-    spark: "SparkSession | None" = None,
-    runner: Runner | None = None,
+    spark: Place = None,
     database: Database = None,
     progress: Progress | None = None,
 ) -> Appended:
@@ -56,8 +52,8 @@ def append(
             appended again, nor are lower numbers.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
-        spark: the session that sorts the rows; without, that of the DataFrame, and else this process.
-        runner: runs the work elsewhere.
+        spark: where rows are sorted: a session, a `Spark`, or a function, as for `cluster`; without, in the DataFrame's
+            session, and all else in this process.
         database: the history to which the run is added: a URL, an open `History`, or None for nowhere.
         progress: hears each step.
 
@@ -65,12 +61,13 @@ def append(
         >>> zonal.append("delta:lake/orders", pa.table({"id": [7]}), transaction=("till-4", 18)).rows  # doctest: +SKIP
         1
     """
+    check_arguments(locals())
     began = time.monotonic()
     named = None if transaction is None else Transaction(*transaction)
     with opened(database):
         pass  # a history that can't be opened is refused before any work
     target = _appendable(table_of(table, catalog=catalog, storage_options=storage_options))
-    report = progress or _silent
+    report = progress or only_notices
     report(Step("reading the table's metadata"))
     snapshot = read_snapshot(target)
     chosen = _layout(snapshot, by, layout)
@@ -86,8 +83,8 @@ def append(
     refuse_unwritable(appending.writing, run)
     appender = Appender(target.newest(), snapshot, chosen, run, appending, named)
     try:
-        with _running(data, spark, runner) as sort:
-            done = appender.append(rows, sort, partial(_tell, report))
+        with _running(data, spark, report) as runner:
+            done = appender.append(rows, runner, told(report, Step("")))
     except TransactionSeenError:  # another attempt at the same batch was faster
         if named is None:
             raise
@@ -95,20 +92,12 @@ def append(
     return remembered(Appended.of(snapshot, chosen, run, done, began), database)
 
 
-def _running(data: Rows, spark: "SparkSession | None", runner: Runner | None) -> AbstractContextManager[Runner]:
-    """Return what sorts the rows: the caller's runner or session, the session of a DataFrame, or this process."""
-    session = spark if spark is not None else data.sparkSession if is_frame(data) else None
-    if runner is not None or session is None:
-        return nullcontext(runner or run_in_process)
-    return spark_runner(session, None, None, None)
-
-
-def _silent(step: Step) -> None:
-    """Tell nobody of a step."""
-
-
-def _tell(report: Progress, name: str, done: int = 0, total: int = 0, notice: str = "") -> None:
-    report(Step(name, done=done, total=total, notice=notice))
+def _running(data: Rows, spark: Place, report: Progress) -> AbstractContextManager[Runner]:
+    """Return what sorts the rows: what the caller gave, the session of a DataFrame, or this process."""
+    if spark is None and not is_frame(data):
+        return nullcontext(run_in_process)
+    place = data.sparkSession if spark is None else spark
+    return spark_runner(place, lambda notice: report(Step("starting Spark", notice=notice)))
 
 
 def _appendable(table: Table) -> Appendable:
