@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from zonal import __version__
 from zonal.cli.advise import advise
+from zonal.cli.append import append
 from zonal.cli.audit import ALERT, FAILED, audit
 from zonal.cli.clean import clean
 from zonal.cli.cluster import cluster
@@ -67,6 +68,13 @@ _EXAMPLES: dict[Callable[..., None], tuple[type[Verb], tuple[str, ...]]] = {
             "zonal cluster lake/events --by payload_id,ts --dry-run",
             "zonal cluster lake/events --layout 'hilbert(ts, status)' --into delta:lake/by-status",
             "zonal cluster iceberg:shop.orders --layout auto --queries logs/",
+        ),
+    ),
+    append: (
+        Verb,
+        (
+            "zonal append delta:lake/orders new/2026-01-18.parquet",
+            "zonal append iceberg:shop.orders new/ --by customer,ts --transaction nightly:20260118 --output json",
         ),
     ),
     audit: (

@@ -1,6 +1,6 @@
 """Values of an append: what rows must be, how they are divided into partitions, and what its commit adds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,6 +26,15 @@ class Transaction:
 
     application: str
     version: int
+
+    @classmethod
+    def of(cls, given: object) -> "Transaction | None":
+        """Read what users give: a name and a number, or nothing."""
+        if given is None:
+            return None
+        if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
+            raise ZonalError(f"transaction={quoted(repr(given))} is not a name and a number, as in ('orders', 7).")
+        return cls(*given)
 
     def __post_init__(self) -> None:
         """Refuse what tables can't hold."""

@@ -76,7 +76,7 @@ def _arrow(data: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:  # noqa: AN
 
 def _table(name: "str | PathLike[str]", storage_options: Mapping[str, str] | None) -> Incoming:
     """Return the live rows of Parquet files, or of any table that a path leads to."""
-    table = table_of(name, storage_options=storage_options)
+    table = table_of(name, storage_options=storage_options, catalog_options=True)
     if not is_readable(table):
         raise TableError(f"The rows of {quoted(table.name, limit=300)} can't be read.")
     snapshot = read_snapshot(table)

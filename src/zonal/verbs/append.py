@@ -63,7 +63,7 @@ def append(
     """
     check_arguments(locals())
     began = time.monotonic()
-    named = None if transaction is None else Transaction(*transaction)
+    named = Transaction.of(transaction)
     with opened(database):
         pass  # a history that can't be opened is refused before any work
     target = _appendable(table_of(table, catalog=catalog, storage_options=storage_options))

@@ -1,0 +1,90 @@
+"""The command `zonal append`: its options, and where its result goes."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from zonal.cli.options import (
+    Catalog,
+    DatabaseUrl,
+    NoDatabase,
+    OutputAs,
+    OutputFormat,
+    Storage,
+    TableName,
+    done_already,
+    history,
+    names_in,
+    pairs,
+    printing,
+)
+from zonal.errors import ZonalError, quoted
+from zonal.report.terminal.progress import rewrite_bar
+
+
+def append(
+    table: TableName,
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILES…", help="Parquet files, folders of them, or other tables.")
+    ],
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns to cluster by, separated by commas, where the table records no layout.",
+            show_default="the recorded layout's",
+        ),
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            help="zorder, hilbert or linear, or a whole layout, where the table records none.", show_default="zorder"
+        ),
+    ] = None,
+    transaction: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME:NUMBER",
+            help="Append nothing if the table has this number of the name, or a higher one, already.",
+            show_default=False,
+        ),
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Sort on this Spark master.", show_default="this process, without Spark")
+    ] = None,
+    remote: Annotated[
+        str | None, typer.Option(help="Sort on a Spark Connect server, as sc://HOST.", show_default=False)
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting; may be repeated.", show_default=False),
+    ] = None,
+    catalog: Catalog = None,
+    storage_option: Storage = None,
+    database: DatabaseUrl = None,
+    no_database: NoDatabase = False,
+    output: OutputAs = OutputFormat.text,
+) -> None:
+    """Append rows to a Delta or Iceberg table in one atomic commit; their files are in the table's layout already."""
+    from zonal.report.machine.json_form import to_json  # noqa: PLC0415
+    from zonal.report.terminal.append import appended_text, print_appended  # noqa: PLC0415
+    from zonal.spark.place import Spark  # noqa: PLC0415
+    from zonal.verbs.append import append as add  # noqa: PLC0415
+
+    on_spark = Spark(master, remote, pairs("--conf", conf)) if master or remote or conf else None
+    batch = None if transaction is None else _batch(transaction)
+    with history(database, none=no_database) as kept, rewrite_bar() as progress:
+        done = add(
+            table, files, by=names_in(by), layout=layout, transaction=batch, spark=on_spark, catalog=catalog,
+            storage_options=pairs("--storage-option", storage_option), database=kept, progress=progress,
+        )  # fmt: skip
+    with done_already(appended_text(done)), printing():
+        typer.echo(to_json(done)) if output is OutputFormat.json else print_appended(Console(), done)
+
+
+def _batch(text: str) -> tuple[str, int]:
+    """Read the name and the number of a batch; a name may have colons itself."""
+    name, _, number = text.rpartition(":")
+    if not name or not (number.isascii() and number.isdecimal()):
+        raise ZonalError(f"--transaction {quoted(text)} is not a name and a number, as in nightly:20260118.")
+    return name, int(number)
