@@ -269,7 +269,11 @@ def test_completion_is_for_the_program_whatever_it_was_started_by():
 
 @pytest.mark.parametrize(
     ("words", "found"),
-    [("zonal ex", {"explain"}), ("zonal cluster --commit", {"--commit-every"}), ("zonal a", {"advise", "audit"})],
+    [
+        ("zonal ex", {"explain"}),
+        ("zonal cluster --commit", {"--commit-every"}),
+        ("zonal a", {"advise", "append", "audit"}),
+    ],
 )
 def test_the_script_of_a_shell_gets_what_fits(words, found):
     asked = {**os.environ, "_ZONAL_COMPLETE": "complete_bash", "COMP_WORDS": words,

@@ -15,7 +15,17 @@ from support.advice_values import HIDDEN, TREE, advice, unknown
 from support.grouped import changed
 from support.hostile_names import HOSTILE
 from support.html_reader import Page
-from support.result_values import audit, clustering, drawing, explanation, health, hostile_advice, picture, plan
+from support.result_values import (
+    appended,
+    audit,
+    clustering,
+    drawing,
+    explanation,
+    health,
+    hostile_advice,
+    picture,
+    plan,
+)
 from zonal.display import Shown
 from zonal.errors import ZonalError
 from zonal.picture.picture import Drawing, Picture
@@ -31,6 +41,7 @@ RESULTS = {
     "Advice": hostile_advice,
     "Clustering": clustering,
     "ClusteringPlan": plan,
+    "Appended": appended,
     "Audit": audit,
 }
 

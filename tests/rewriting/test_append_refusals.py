@@ -112,7 +112,7 @@ def test_required_columns_must_be_there_and_have_no_nulls(tmp_path):
 def test_values_that_a_type_cant_hold_exactly_are_refused(tmp_path):
     table = Delta(tmp_path).make([pa.table({"t": pa.array([1], pa.timestamp("us"))})])
     rows = pa.table({"t": pa.array([1], pa.timestamp("ns"))})
-    with pytest.raises(TableError, match="'t' is timestamp.* would lose data"):
+    with pytest.raises(TableError, match=r"'t' is timestamp.* would lose data"):
         append_to(table, rows, by="t")
     assert table.version() == 0
     assert not table.run_folders()
@@ -131,7 +131,7 @@ def test_plain_parquet_and_what_isnt_rows_are_refused(tmp_path, table):
         append_to(folder, telemetry(3), by="x")
     refused(table, 7, ZonalError, "Rows can't be taken from '7'", by="x")
     refused(table, telemetry(3), ZonalError, "not a name and a number", by="x", transaction="stream")
-    refused(table, telemetry(3), ZonalError, "isn't a whole number", by="x", transaction=("stream", -1))
+    refused(table, telemetry(3), ZonalError, "not a whole number", by="x", transaction=("stream", -1))
 
 
 @pytest.mark.parametrize(

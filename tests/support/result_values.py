@@ -21,6 +21,7 @@ from zonal.auditing.audit import (
 )
 from zonal.layouts.layout import Layout
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
+from zonal.rewriting.appended import Appended
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, KeyDepth, LookUps, RewrittenFiles, Run
@@ -73,6 +74,10 @@ def clustering(name="plain"):
         RewrittenFiles(4000, 8, 10**6, 5, 9 * 10**5, 6, 1_100_000), LookUps(8, 5, (KeyDepth(name, 8.0, 2.0),)),
         Predicted(3, 0.9, 0.3, 0.25), name, picture(name, versions=2),
     )  # fmt: skip
+
+
+def appended(name="plain"):
+    return Appended(name, "delta", str(Layout("zorder", (name, "y"))), "run", 5, 4000, 8, 10**6, 2.5, note=name)
 
 
 def plan(name="plain"):
