@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from zonal.report.terminal.text import layout_text, print_fact
+from zonal.layouts.layout import short_text
+from zonal.report.terminal.text import print_fact
 from zonal.report.wording import Fact, plural
 from zonal.rewriting.appended import Appended
 from zonal.values.sizes import size_text
@@ -23,7 +24,7 @@ def appended_facts(done: Appended) -> Iterator[Fact]:
     if done.version is None:
         yield "nothing to do", done.note
         return
-    yield "layout", layout_text(done.layout)
+    yield "layout", short_text(done.layout)
     yield "appended", f"{plural(done.rows, 'row')} in {plural(done.files, 'file')}, {size_text(done.bytes)}"
     if done.note:
         yield "note", done.note

@@ -248,8 +248,8 @@ class DeltaTable:
     def _whole_log(self) -> Log:
         """Read all commits; refuse a table with a feature by which it may need files that aren't known here."""
         log = Log.read(self._log(), self._storage)
-        _refuse_unreadable(log.state.protocol, self.name)
-        if blockers := _blockers(log.state.protocol, log.state.metadata):
+        refuse_unreadable(log.state.protocol, self.name)
+        if blockers := blockers_of(log.state.protocol, log.state.metadata):
             raise TableError(
                 f"{quoted(self.name, limit=300)} can't be cleaned: zonal doesn't know which files its "
                 f"{', '.join(blockers)} needs."
