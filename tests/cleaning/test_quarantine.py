@@ -53,7 +53,7 @@ def test_no_reader_of_the_folder_takes_quarantined_files_for_data(tmp_path):
     assert not left.exists()
     assert duckdb.sql(f"SELECT count(*) FROM '{table.root}/**/*.parquet'").fetchall() == [(10,)]
     assert ds.dataset(table.root).count_rows() == 10
-    assert zonal.show(str(table.root)).rows == 10
+    assert zonal.show(str(table.root)).table.rows == 10
 
 
 def test_vacuum_leaves_the_quarantine_alone(cleaned_table):

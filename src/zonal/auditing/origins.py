@@ -30,7 +30,7 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
-class Appended:
+class WideAppends:
     """Appends whose files were wider than those beside them."""
 
     commits: tuple[Commit, ...]
@@ -72,7 +72,7 @@ def origin_of(
     return None
 
 
-def appended_in(replaced: Replaced, widths: Widths, weights: Mapping[str, float]) -> Appended | None:
+def appended_in(replaced: Replaced, widths: Widths, weights: Mapping[str, float]) -> WideAppends | None:
     """Find those appends of the replaced files that had spoiled the version before, if there are any.
 
     A compaction of what a stream appended widens nothing: the files were as wide before. Yet queries read them, and
@@ -96,7 +96,7 @@ def appended_in(replaced: Replaced, widths: Widths, weights: Mapping[str, float]
     beside = np.setdiff1d(replaced.files, tail)
     if not len(beside):
         beside = np.setdiff1d(np.arange(len(files)), tail)
-    return Appended(tuple(commits[first:]), replace(replaced, files=beside))
+    return WideAppends(tuple(commits[first:]), replace(replaced, files=beside))
 
 
 def _parts_of_tails(groups: Sequence[Int64Array], files: Files, replaced: Int64Array) -> Float64Array:

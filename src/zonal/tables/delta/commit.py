@@ -42,7 +42,7 @@ _LINKLESS = frozenset(
 """Errors of a file system without hard links."""
 
 
-class Change(Protocol):
+class LogChange(Protocol):
     """What a commit does to a table."""
 
     @property
@@ -64,7 +64,9 @@ def log_folder(storage: Storage) -> str:
     return str(path)
 
 
-def commit(change: Change, newest: Callable[[State | None], State], folder: str, *, sending: Sending = unheard) -> int:
+def commit(
+    change: LogChange, newest: Callable[[State | None], State], folder: str, *, sending: Sending = unheard
+) -> int:
     """Commit and return the new version; `sending` as in `Rewritable.commit`.
 
     `newest` reads the log up to its newest version, from an older state on where one is given. A change that doesn't

@@ -41,7 +41,7 @@ class Target:
     load: Callable[[], Table]
 
 
-class Change(Protocol):
+class TableChange(Protocol):
     """What a commit does: new files on the ground of a version that was read."""
 
     @property
@@ -69,7 +69,11 @@ def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema, sending:
 
 
 def committed(
-    target: Target, change: Change, attempted: Callable[[Table, int], NewSnapshot], *, sending: Sending = unheard
+    target: Target,
+    change: TableChange,
+    attempted: Callable[[Table, int], NewSnapshot],
+    *,
+    sending: Sending = unheard,
 ) -> int:
     """Commit a snapshot and return its id; `attempted` checks the change against the newest version, each time.
 
@@ -100,7 +104,7 @@ def committed(
     )
 
 
-def _settled(target: Target, snapshot_id: int, change: Change, failed: list[NewSnapshot]) -> Table | None:
+def _settled(target: Target, snapshot_id: int, change: TableChange, failed: list[NewSnapshot]) -> Table | None:
     """Load the table after attempts that were reported as failed, and remove their files; None if one succeeded."""
     try:
         table = target.load()
@@ -117,12 +121,12 @@ def _settled(target: Target, snapshot_id: int, change: Change, failed: list[NewS
     return table
 
 
-def files_since(table: Table, change: Change) -> set[str]:
+def files_since(table: Table, change: TableChange) -> set[str]:
     """Return those of a change's new files that a snapshot since its base refers to."""
     return _paths_since(table, change) & {file.path for file in change.added}
 
 
-def _paths_since(table: Table, change: Change) -> set[str]:
+def _paths_since(table: Table, change: TableChange) -> set[str]:
     """Return the manifest lists, manifests and files that snapshots since a change's base refer to."""
     known: KnownEntries = {}
     paths: set[str] = set()
@@ -133,7 +137,7 @@ def _paths_since(table: Table, change: Change) -> set[str]:
     return paths
 
 
-def _since(table: Table, change: Change) -> list[Snapshot]:
+def _since(table: Table, change: TableChange) -> list[Snapshot]:
     """List the snapshots that were committed after a change's base; all of them where the base is gone."""
     base = table.metadata.snapshot_by_id(change.base.version) if change.base.version is not None else None
     if base is None or not base.sequence_number:  # version 1 has no sequence numbers

@@ -19,7 +19,7 @@ from zonal.storage import Storage
 from zonal.values.arrays import Int64Array
 from zonal.values.selection import take_rows
 from zonal.worker.archives import forget_archives
-from zonal.worker.arrival.fit import Fit
+from zonal.worker.arrival.conversion import Conversion
 from zonal.worker.arrival.transforms import partition_values
 from zonal.worker.problem import naming
 from zonal.worker.tasks import CHUNK_BYTES
@@ -54,10 +54,11 @@ def stage_step(table: str, appending: Appending) -> Callable[[Batches], Iterator
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
         forget_archives()
-        fit: Fit | None = None
+        conversion: Conversion | None = None
         for chunk in _chunks(batches):
-            fit = fit or Fit.of(table, chunk.schema, appending)  # Spark's batches may differ from its schema, by a zone
-            rows = fit.rows(chunk)
+            # Spark's batches may differ from its schema, by a zone.
+            conversion = conversion or Conversion.of(table, chunk.schema, appending)
+            rows = conversion.rows(chunk)
             for values, mine in _partitions(rows, appending.partitioning):
                 kept = rows if mine is None else take_rows(rows, mine)
                 stored = _named(kept.select(list(appending.in_files)), appending.reading.schema)

@@ -6,16 +6,14 @@ Workers have no PyIceberg, so the transforms are computed here, over whole colum
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
 from zonal.errors import ColumnError
 from zonal.plan.append import PartitionField
-from zonal.values.arrays import Int64Array
+from zonal.values.arrays import Int64Array, UInt8Array, UInt32Array
 
-UInt32Array = npt.NDArray[np.uint32]
 _MICROS_PER_HOUR = 3_600_000_000
 _MICROS_PER_DAY = 24 * _MICROS_PER_HOUR
 
@@ -131,7 +129,7 @@ def _hashes(values: pa.Array) -> Int64Array:
     return (_murmur3(data, lengths) & np.uint32(0x7FFFFFFF)).astype(np.int64)
 
 
-def _bytes(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Int64Array]:
+def _bytes(values: pa.Array) -> tuple[UInt8Array, Int64Array]:
     """Return the bytes of all values one after the other, and the length of each; a null has none."""
     kind = values.type
     if types.is_decimal(kind):
@@ -156,7 +154,7 @@ def _two_complement(number: int) -> bytes:
     return number.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
-def _murmur3(data: npt.NDArray[np.uint8], lengths: Int64Array) -> UInt32Array:
+def _murmur3(data: UInt8Array, lengths: Int64Array) -> UInt32Array:
     """Return the Murmur3 hash (x86, 32 bits, seed 0) of many values at once.
 
     All values are hashed block by block, longest first, so that those that have a block are always in front.
@@ -188,7 +186,7 @@ _MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)
 """The bytes that a word behind the last block has, by their number."""
 
 
-def _words(data: npt.NDArray[np.uint8], starts: Int64Array) -> UInt32Array:
+def _words(data: UInt8Array, starts: Int64Array) -> UInt32Array:
     """Return the little-endian words that begin at these bytes."""
     words = np.zeros(len(starts), np.uint32)
     for at in range(4):

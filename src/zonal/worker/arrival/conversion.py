@@ -16,7 +16,7 @@ from zonal.worker.read.promotion import promotion
 
 
 @dataclass(frozen=True)
-class Fit:
+class Conversion:
     """The conversion of rows of one schema to the columns of a table."""
 
     table: str
@@ -25,7 +25,7 @@ class Fit:
     defaults: Mapping[str, pa.Scalar]
 
     @classmethod
-    def of(cls, table: str, given: pa.Schema, appending: Appending) -> "Fit":
+    def of(cls, table: str, given: pa.Schema, appending: Appending) -> "Conversion":
         """Return the conversion, or raise one error that lists everything in which the schemas differ."""
         wrong = [*differences(given, appending)]
         if wrong:
