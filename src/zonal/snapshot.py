@@ -175,6 +175,9 @@ class Commit:
     """The engine with its version, as far as the commit tells; untrusted text."""
     only_adds: bool = False
     """Whether it is sure to have removed no file."""
+    added_bytes: int | None = None
+    """Bytes of the data files that it added; None where it doesn't tell."""
+    removed_bytes: int | None = None
 
 
 def _no_advice(column: str) -> str:  # noqa: ARG001 - the signature of `Traits.bounds_advice`

@@ -195,6 +195,14 @@ class Ranks(Mapping[str, ColumnRanks]):
         paths = bind(sample.schema, columns)
         return cls({name: ColumnRanks.fit(leaf(sample, path)) for name, path in paths.items()})
 
+    def delayed(self, delays: Mapping[str, int], bits: int) -> "Ranks":
+        """Return ranks by which each column enters a key of `bits` bits per column so many bits later.
+
+        Its codes keep to the first 2^-k of their range; half of the bits always stay.
+        """
+        waits = {name: min(delays.get(name, 0), bits // 2) for name in self}
+        return Ranks({name: each.within(0, 1 << waits[name]) if waits[name] else each for name, each in self.items()})
+
     def fit_for(self, data: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> bool:
         """Tell whether these columns of the data can be ranked: none is new, or has another type by now."""
         return all(

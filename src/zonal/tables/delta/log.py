@@ -5,6 +5,7 @@ Section names in comments are those of Delta's PROTOCOL.md. Nothing is written h
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -352,7 +353,16 @@ def _commit(version: int, info: Info, file: pa.fs.FileInfo) -> Commit:
         kind=kind_of(operation, details),
         writer=writer_of(details),
         only_adds=not version,  # there is nothing before the first version that it could remove
+        added_bytes=_metric(info, "numAddedBytes", "numOutputBytes"),
+        removed_bytes=_metric(info, "numRemovedBytes"),
     )
+
+
+def _metric(info: Info, *names: str) -> int | None:
+    """Return the first of these metrics that a commit has; writers give them as texts, or not at all."""
+    metrics = info.get("operationMetrics")
+    texts = (str(metrics.get(name)) for name in names) if isinstance(metrics, dict) else ()
+    return next((int(text) for text in texts if re.fullmatch(r"\d{1,18}", text, re.ASCII)), None)
 
 
 def _text(value: object) -> str:

@@ -3,6 +3,7 @@
 Engines that run on Iceberg's Java library leave `engine-name` there; PyIceberg leaves no name, and nobody is guessed.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
@@ -35,7 +36,13 @@ def commit_of(snapshot: PyIcebergSnapshot) -> Commit:
         kind=kind,
         writer=writer_of(details),
         only_adds=kind == "append",  # by the specification's "Snapshots"
+        added_bytes=_number(details.get("added-files-size")),
+        removed_bytes=_number(details.get("removed-files-size")),
     )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and re.fullmatch(r"\d{1,18}", text, re.ASCII) else None
 
 
 def time_of(milliseconds: int) -> datetime | None:
