@@ -99,6 +99,17 @@ def cluster(
     commit_every: Annotated[
         str | None, typer.Option(help="Commit after about so much, such as 50GB.", show_default="once, at the end")
     ] = None,
+    pays_within: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCANS|DAYS",
+            help="Merge only what queries of the log pay for within so many scans, as 20, or days, as 30d.",
+            show_default="20",
+        ),
+    ] = None,
+    max_amplification: Annotated[
+        float | None, typer.Option(help="Most bytes to rewrite per byte that arrived.", show_default="3")
+    ] = None,
     master: Annotated[str | None, typer.Option(help="Spark master.", show_default="local[*]")] = None,
     remote: Annotated[str | None, typer.Option(help="Spark Connect server, as sc://HOST.", show_default=False)] = None,
     conf: Annotated[
@@ -130,7 +141,7 @@ def cluster(
     options: Options = {
         "by": names_in(by), "layout": layout, "queries": logs, "where": where, "full": full, "into": into,
         "files": NewFiles(target_file_size, compression, keep_properties, verify),
-        "budget": Budget(max_bytes, commit_every),
+        "budget": Budget(max_bytes, commit_every, pays_within, max_amplification),
         "spark": Spark(master, remote, pairs("--conf", conf)),
         "display": Display(report is not None, hide_literals),
         "catalog": catalog, "storage_options": pairs("--storage-option", storage_option),

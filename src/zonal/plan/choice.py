@@ -39,10 +39,11 @@ def choose(
     files = np.flatnonzero(wanted)
     if most_bytes is None or not len(files):
         return files
-    return _that_fit(snapshot, files, layout, most_bytes)
+    return that_fit(snapshot, files, layout, most_bytes)
 
 
-def _that_fit(snapshot: Snapshot, files: Int64Array, layout: Layout, most_bytes: int) -> Int64Array:
+def that_fit(snapshot: Snapshot, files: Int64Array, layout: Layout, most_bytes: int) -> Int64Array:
+    """Return whole partitions in order as long as they fit; where none does, the files of the first one that do."""
     sizes = snapshot.files.sizes
     parts = list(_by_partition(snapshot, files))
     chosen: list[Int64Array] = []

@@ -1,8 +1,13 @@
 """What one run of a rewrite may cost, as a value."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
+from zonal.errors import ZonalError, option
+from zonal.upkeep.merges import Terms
 from zonal.values.sizes import size_of
+
+_MOST_AMPLIFICATION = 16
 
 
 @dataclass(frozen=True)
@@ -12,6 +17,10 @@ class Budget:
     Arguments:
         max_bytes: rewrite at most this much in one run, in bytes or as in `10GB`; by default, all that is due.
         commit_every: commit after about this much; by default, once, at the end.
+        pays_within: merge files of a clustered table only where the queries of a log save as many bytes within this
+            time as the merge rewrites: a number of scans of the table, or days as in `30d`; by default, 20 scans.
+        max_amplification: the most bytes to rewrite per byte that arrived, the first clustering included; by default,
+            3.
 
     Example:
         >>> plan = zonal.cluster("orders", by="id", budget=zonal.Budget(max_bytes="1MB"), dry_run=True)
@@ -21,6 +30,8 @@ class Budget:
 
     max_bytes: int | str | None = None
     commit_every: int | str | None = None
+    pays_within: float | str | None = None
+    max_amplification: float | None = None
 
     @property
     def most_bytes(self) -> int | None:
@@ -31,3 +42,25 @@ class Budget:
     def commit_bytes(self) -> int | None:
         """Return the bytes after which a commit is due."""
         return size_of(self.commit_every, "commit_every")
+
+    def terms(self, per_day: float | None = None) -> Terms:
+        """Return when a merge is worth its cost; a number of days needs to know the scans of one day."""
+        terms = Terms()
+        if self.max_amplification is not None:
+            if not 1 <= self.max_amplification <= _MOST_AMPLIFICATION:
+                what = option("max_amplification", self.max_amplification)
+                raise ZonalError(f"{what} is not between 1, which every row needs, and {_MOST_AMPLIFICATION}.")
+            terms = replace(terms, amplification=float(self.max_amplification))
+        scans = self._scans(per_day)
+        return terms if scans is None else replace(terms, scans=scans)
+
+    def _scans(self, per_day: float | None) -> float | None:
+        if self.pays_within is None:
+            return None
+        given = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)\s*(d?)", str(self.pays_within).strip().lower(), re.ASCII)
+        if given is None or float(given[1]) <= 0:
+            what = option("pays_within", self.pays_within)
+            raise ZonalError(f"{what} is neither a number of scans, such as 20, nor of days, such as 30d.")
+        if not given[2]:
+            return float(given[1])
+        return None if per_day is None else float(given[1]) * per_day

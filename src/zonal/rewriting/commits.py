@@ -11,9 +11,14 @@ from zonal.plan.choice import still_there
 from zonal.rewriting.division import cost_text, divide
 from zonal.rewriting.in_place import Done, Report, Rewriter, Runner
 from zonal.rewriting.request import Job, refuse_unwritable, too_small
+from zonal.rewriting.units import Unit, units_of
 from zonal.snapshot import Snapshot
+from zonal.upkeep.merges import Choice
 from zonal.values.arrays import Int64Array
 from zonal.values.progress import Progress, Step
+
+ROUNDS = 8
+"""Times that a run looks at the table again for what is due: other writers may keep it growing."""
 
 
 def rewrite_in_commits(
@@ -22,61 +27,89 @@ def rewrite_in_commits(
     running: AbstractContextManager[Runner],
     report: Progress,
     on_failure: Callable[[Done], None],
-) -> tuple[Done, Snapshot]:
-    """Rewrite the job's files, and return what was committed and the table after it.
+) -> tuple[Done, Snapshot, Choice]:
+    """Rewrite the job's files, and return what was committed, the table after it, and what was chosen at first.
 
     `on_failure` hears what was committed before an error, which stays; the error itself tells of it, too.
     """
-    groups = job.groups()
-    if not groups:
-        return Done(), job.snapshot
-    if small := too_small(job.snapshot, [path for paths in groups for path in paths], job.layout):
+    units, choice = units_of(job, job.snapshot)
+    if not units:
+        return Done(), job.snapshot, choice
+    if small := too_small(job.snapshot, [path for unit in units for path in unit.paths], job.layout):
         report(Step("planning", notice=small))
     refuse_unwritable(job.writing(run), run)
-    ranks = _ranks(job, groups, run, report)
+    ranks = [_ranks(job, job.snapshot, unit, run, report) for unit in units]  # before Spark starts
     report(Step("starting Spark"))
     commits: list[Done] = []
     try:
         with running as runner:
-            rewriter = partial(
-                Rewriter, job.table, job.layout, run, runner, choose=job.choose, tell=commits.append, files=job.files
-            )
-            _rewrite(job, groups, ranks, rewriter, report)
-        report(Step("reading the table's metadata"))
-        return sum(commits, Done()), job.table.newest().snapshot()
+            rewriter = partial(Rewriter, job.table, job.layout, run, runner, tell=commits.append, files=job.files)
+            after = _rewrite_rounds(job, units, ranks, run, rewriter, report)
+        return sum(commits, Done()), after, choice
     except (ZonalError, KeyboardInterrupt) as error:
         _tell_commits(error, commits)
         on_failure(sum(commits, Done()))
         raise
 
 
-def _ranks(job: Job, groups: Sequence[Sequence[str]], run: str, report: Progress) -> Sequence[Ranks | None]:
-    """Plan several commits of a run together: fit the ranks of each, and say what look-ups pay for them."""
-    if len(groups) < 2:
-        return [None] * len(groups)
+def _rewrite_rounds(
+    job: Job,
+    units: Sequence[Unit],
+    ranks: Sequence[Sequence[Ranks | None]],
+    run: str,
+    rewriter: Callable[..., Rewriter],
+    report: Progress,
+) -> Snapshot:
+    """Rewrite the units, and what is due after them, until nothing is; return the table after it."""
+    number, snapshot = 0, job.snapshot
+    for _ in range(ROUNDS):
+        commits = number + sum(len(unit.commits) for unit in units)
+        for unit, each in zip(units, ranks, strict=True):
+            number = _rewrite(job, unit, each, rewriter, report, number, commits)
+        report(Step("reading the table's metadata"))
+        snapshot = job.table.newest().snapshot()
+        if job.is_explicit or job.budget.most_bytes is not None:
+            break
+        job.check(snapshot)
+        units, _ = units_of(job, snapshot)
+        if not units:
+            break
+        ranks = [_ranks(job, snapshot, unit, run, report) for unit in units]
+    return snapshot
+
+
+def _ranks(job: Job, snapshot: Snapshot, unit: Unit, run: str, report: Progress) -> Sequence[Ranks | None]:
+    """Plan several commits of a unit together: fit the ranks of each, and say what look-ups pay for them."""
+    if len(unit.commits) < 2:
+        return [None] * len(unit.commits)
     report(Step("planning the commits"))
-    files = [still_there(job.snapshot, paths) for paths in groups]
-    division = divide(job.table, job.snapshot, files, job.layout, job.writing(run), by=job.divided_by())
-    report(Step("planning the commits", notice=cost_text(division.lookups, len(groups))))
+    files = [still_there(snapshot, paths) for paths in unit.commits]
+    division = divide(job.table, snapshot, files, job.layout, job.writing(run), by=unit.by)
+    report(Step("planning the commits", notice=cost_text(division.lookups, len(unit.commits))))
     return division.ranks
 
 
 def _rewrite(
     job: Job,
-    groups: Sequence[Sequence[str]],
+    unit: Unit,
     ranks: Sequence[Ranks | None],
     rewriter: Callable[..., Rewriter],
     report: Progress,
-) -> None:
-    """Rewrite the files of each commit, one commit after the other."""
-    for number, (paths, shared) in enumerate(zip(groups, ranks, strict=True)):
+    number: int,
+    commits: int,
+) -> int:
+    """Rewrite the files of each commit of a unit, one commit after the other; return the number of the next one."""
+    for paths, shared in zip(unit.commits, ranks, strict=True):
         snapshot = job.snapshot
         if number:
             snapshot = job.table.newest().snapshot()
             job.check(snapshot)
         files = still_there(snapshot, paths)
-        steps = told(report, sized(snapshot, files, number + 1, len(groups)))
-        rewriter(report=steps, ranks=shared).rewrite(snapshot, files, number)
+        steps = told(report, sized(snapshot, files, number + 1, commits))
+        mine = rewriter(report=steps, choose=partial(job.again, paths), ranks=shared, delays=unit.delays)
+        mine.rewrite(snapshot, files, number)
+        number += 1
+    return number
 
 
 def _tell_commits(error: ZonalError | KeyboardInterrupt, commits: Sequence[Done]) -> None:

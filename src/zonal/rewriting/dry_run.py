@@ -13,6 +13,7 @@ from zonal.plan.run import new_run
 from zonal.rewriting.division import KeyLookups, divide
 from zonal.rewriting.learned import learned_for, settled
 from zonal.rewriting.request import Job, Request, rewritable, too_small
+from zonal.rewriting.units import units_of
 from zonal.study.advice_request import Progress, silent
 from zonal.study.sample import OVERHEAD
 from zonal.tables.protocol import Table
@@ -52,6 +53,10 @@ class ClusteringPlan(Shown):
     """Cores that this process may use."""
     lookups: tuple[KeyLookups, ...] = ()
     """For several commits: what a look-up of each key column reads after them, and after a single one."""
+    merges: tuple[str, ...] = ()
+    """What would be merged, and why; empty where the request itself names the files."""
+    not_taken: tuple[str, ...] = ()
+    """What would not be merged, and why not."""
 
 
 def plan_clustering(source: Table, request: Request, progress: Progress = silent) -> ClusteringPlan:
@@ -63,11 +68,17 @@ def plan_clustering(source: Table, request: Request, progress: Progress = silent
         recorded = "" if snapshot.layout is None else str(snapshot.layout)
         return ClusteringPlan(snapshot.name, snapshot.format, recorded, 0, 0, 0, 0, 0, 0, 0, 0.0, note=learned.reason)
     job = Job.of(source, snapshot, settled(request, learned))
-    groups = [still_there(job.snapshot, paths) for paths in job.groups()]
+    units, choice = units_of(job, job.snapshot)
+    merges, not_taken = (tuple(merge.text for merge in each) for each in (choice.chosen, choice.left))
+    groups = [still_there(job.snapshot, paths) for unit in units for paths in unit.commits]
     writing = job.writing(new_run())
     if not groups:
-        return ClusteringPlan(snapshot.name, snapshot.format, str(job.layout), 0, 0, 0, 0, 0, 0, 0, 0.0)
-    division = divide(job.table, job.snapshot, groups, job.layout, writing, by=job.divided_by())
+        return ClusteringPlan(
+            snapshot.name, snapshot.format, str(job.layout), 0, 0, 0, 0, 0, 0, 0, 0.0, note=choice.why_nothing,
+            not_taken=not_taken,
+        )  # fmt: skip
+    by = units[0].by if len(units) == 1 else None
+    division = divide(job.table, job.snapshot, groups, job.layout, writing, by=by)
     sizes = division.survey.sizes
     rows = sum(sizes.rows.values())
     chosen = np.concatenate(groups)
@@ -88,7 +99,9 @@ def plan_clustering(source: Table, request: Request, progress: Progress = silent
         share_before=None if learned is None else learned.before,
         share_predicted=None if learned is None else learned.predicted,
         properties=() if job.files.keep_properties else writing.properties,
-        lookups=division.lookups,
+        lookups=division.lookups if len(units) == 1 else (),
+        merges=merges,
+        not_taken=not_taken,
         note=too_small(job.snapshot, job.snapshot.files.paths.take(pa.array(chosen)).to_pylist(), job.layout),
     )
 

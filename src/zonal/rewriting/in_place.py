@@ -78,6 +78,8 @@ class Rewriter:
     """How new files are written."""
     ranks: Ranks | None = None
     """The commit's ranks in a run of several commits; None: fit them to its own sample."""
+    delays: tuple[int, ...] = ()
+    """By how many bits each column waits in the key, where ranks are fitted; see `upkeep.forecast.delays`."""
 
     def rewrite(self, snapshot: Snapshot, files: Int64Array, number: int = 0) -> None:
         """Replace these files; partitions that other writers changed meanwhile are retried from the newest version."""
@@ -122,7 +124,7 @@ class Rewriter:
             scan = table.scan(snapshot, files)
             written, expected = write_files(
                 snapshot.name, snapshot.files.partitions, scan, writing, self.layout, self.runner, self.report,
-                verify=self.files.verify, ranks=self.ranks,
+                verify=self.files.verify, ranks=self.ranks, delays=self.delays,
             )  # fmt: skip
             self.report("committing")
             properties = () if self.files.keep_properties else writing.properties
@@ -168,6 +170,7 @@ def write_files(
     *,
     verify: bool = False,
     ranks: Ranks | None = None,
+    delays: Sequence[int] = (),
 ) -> tuple[list[Written], Expected]:
     """Write the scan's rows in the layout's order, and return the new files only if every row is in them.
 
@@ -175,7 +178,7 @@ def write_files(
     """
     report("sampling")
     refuse_wrong_sizes(scan)
-    placement, sizes, writing = plan(scan, writing, physical(layout, scan), ranks=ranks)
+    placement, sizes, writing = plan(scan, writing, physical(layout, scan), ranks=ranks, delays=delays)
     placement = replace(placement, verify=verify)
     report("rewriting")
     tallies, written = runner(scan, writing, placement, plan_splits(scan.sources, placement.files), report)

@@ -44,6 +44,8 @@ class Learned:
     asked: BoundQueries
     before: float
     predicted: float
+    per_day: float = 0.0
+    """Scans of the table in one day."""
 
     def held_against(self, after: Snapshot) -> Predicted:
         """Compare the prediction with what the queries read of the rewritten table."""
@@ -78,7 +80,9 @@ def learned_for(source: Table, snapshot: Snapshot, request: Request, progress: P
 
 def settled(request: Request, learned: Learned | None) -> Request:
     """Return a request with the learned layout, where one was learned."""
-    return request if learned is None else replace(request, by=None, layout=learned.layout)
+    if learned is None:
+        return request
+    return replace(request, by=None, layout=learned.layout, asked=learned.asked, per_day=learned.per_day)
 
 
 def learn(
@@ -95,7 +99,8 @@ def learn(
     ground = request.ground()
     if isinstance(ground, str):
         raise TableError(f"No layout can be learned for {quoted(snapshot.name, limit=200)}. {ground}")
-    return _best(request, ground) if kind == AUTO else _tree(ground)
+    learned = _best(request, ground) if kind == AUTO else _tree(ground)
+    return replace(learned, per_day=request.terms.per_day)
 
 
 def foretell(
@@ -113,7 +118,7 @@ def foretell(
     if isinstance(ground, str):
         name = quoted(snapshot.name, limit=200)
         raise TableError(f"What queries would read of {name} can't be predicted. {ground}")
-    return _applied(layout, ground)
+    return replace(_applied(layout, ground), per_day=request.terms.per_day)
 
 
 def _request(

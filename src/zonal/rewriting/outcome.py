@@ -172,8 +172,9 @@ def result_of(
     done: Done,
     account: RunAccount,
     learned: Learned | None,
+    note: str = "",
 ) -> Clustering:
-    """Put the result of a run together from the snapshots before and after it."""
+    """Put the result of a run together from the snapshots before and after it; `note` says why nothing was done."""
     result = Clustering(
         table=after.name,
         location=after.location,
@@ -193,7 +194,7 @@ def result_of(
         properties=_set(after, done.properties),
         old_files_until=after.traits.old_files_until,
         predicted=None if learned is None else learned.held_against(after),
-        note=" ".join(_notes(before, after, done, learned, layout)),
+        note=" ".join([note] * bool(note and not done.versions) + [*_notes(before, after, done, learned, layout)]),
     )
     return account.drawn(result, before, after, layout.columns, learned)
 

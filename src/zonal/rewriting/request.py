@@ -1,6 +1,6 @@
 """Check a request to `cluster` before anything is written: the table, the layout, and the files to rewrite."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
+from zonal.advising.queries import BoundQueries
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, option, quoted
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import bind
-from zonal.plan.choice import choose, dividing_column, in_commits, still_there
+from zonal.plan.choice import choose, still_there
 from zonal.plan.rewrite import Writing
 from zonal.plan.run import new_run
 from zonal.predicates.bind import bind as bind_predicate
@@ -23,6 +24,7 @@ from zonal.rewriting.new_files import NewFiles
 from zonal.snapshot import Snapshot
 from zonal.sql.where import parse_where
 from zonal.tables.protocol import Rewritable, Table, is_rewritable
+from zonal.upkeep.merges import Terms
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import leaf_type
 from zonal.values.sizes import size_text
@@ -44,6 +46,10 @@ class Request:
     into: str | None = None
     files: NewFiles = field(default_factory=NewFiles)
     budget: Budget = field(default_factory=Budget)
+    asked: BoundQueries | None = None
+    """The queries, once they are read and bound to the table."""
+    per_day: float | None = None
+    """Scans of the table in one day, as the log has them."""
 
     def chosen(self, snapshot: Snapshot) -> Layout:
         """Return the requested layout, else the one that the table records."""
@@ -52,6 +58,10 @@ class Request:
     def check(self) -> None:
         """Raise an error for sizes and codecs that mean nothing, and for options that don't go together."""
         _ = self.files.target_bytes, self.files.codec, self.budget.most_bytes, self.budget.commit_bytes
+        _ = self.budget.terms()
+        if self.budget.pays_within is not None and self.queries is None:
+            what = option("pays_within", self.budget.pays_within)
+            raise ZonalError(f"{what} is judged by queries: give their logs with {option('queries')}, or leave it out.")
         if self.into is None:
             return
         given = {"where": self.where, "full": self.full or None, **vars(self.budget)}
@@ -73,6 +83,9 @@ class Job:
     full: bool
     files: NewFiles
     budget: Budget
+    terms: Terms
+    queries: tuple[tuple[Bound, float], ...] = ()
+    """Predicates of the log, and their weights."""
 
     @classmethod
     def of(cls, source: Table, snapshot: Snapshot, request: Request) -> "Job":
@@ -81,7 +94,10 @@ class Job:
         refuse(snapshot, chosen)
         bound = None if request.where is None else bind_predicate(parse_where(request.where), snapshot.schema)
         table = rewritable(source, snapshot)
-        job = cls(table, snapshot, chosen, bound, request.full, request.files, request.budget)
+        asked = request.asked
+        queries = () if asked is None else tuple(zip(asked.bounds, asked.weights.tolist(), strict=True))
+        terms = request.budget.terms(request.per_day)
+        job = cls(table, snapshot, chosen, bound, request.full, request.files, request.budget, terms, queries)
         refuse_filters(job.writing(new_run()))
         return job
 
@@ -103,25 +119,16 @@ class Job:
                 )
         refuse(snapshot, self.layout)
 
-    def choose(self, snapshot: Snapshot) -> Int64Array:
-        """Return the files of a snapshot that are to be rewritten; an error where the layout doesn't fit it."""
+    @property
+    def is_explicit(self) -> bool:
+        """Whether the request itself says which files to rewrite, so that nothing is left to wait."""
+        return self.full or self.where is not None
+
+    def again(self, mine: Collection[str], snapshot: Snapshot) -> Int64Array:
+        """Return the files of a snapshot that may be rewritten: `mine`, and those that aren't in the layout."""
         self.check(snapshot)
-        return choose(snapshot, self.layout, where=self.where, full=self.full)
-
-    def affordable(self) -> Int64Array:
-        """Return the files that this run rewrites: those that are to be, as far as the budget goes."""
-        most = self.budget.most_bytes
-        return choose(self.snapshot, self.layout, where=self.where, full=self.full, most_bytes=most)
-
-    def divided_by(self) -> str | None:
-        """Return the key column whose ranges become the commits, if there is one."""
-        every = self.budget.commit_bytes
-        return None if every is None else dividing_column(self.snapshot, self.affordable(), self.layout, every)
-
-    def groups(self) -> list[list[str]]:
-        """Return the paths of the files of each commit."""
-        commits = in_commits(self.snapshot, self.affordable(), self.layout, self.budget.commit_bytes)
-        return [self.snapshot.files.paths.take(commit).to_pylist() for commit in commits]
+        chosen = choose(snapshot, self.layout, where=self.where, full=self.full)
+        return np.union1d(chosen, still_there(snapshot, list(mine)))
 
 
 def chosen_layout(

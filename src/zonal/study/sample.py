@@ -86,10 +86,13 @@ class Survey:
         return replace(placement, few_valued=self.few_valued)
 
 
-def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None) -> Survey:
+def survey(
+    scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None, delays: Sequence[int] = ()
+) -> Survey:
     """Sample, fit ranks where none are given, and measure bytes, memory and time per row.
 
-    `layout` names the columns as the scan reads them. Only the sample's row groups are read.
+    `layout` names the columns as the scan reads them; with `delays` each of its columns enters the key so many bits
+    later. Only the sample's row groups are read.
     """
     rows = expected_rows(scan)
     picks = _picks(scan)
@@ -97,6 +100,8 @@ def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None 
     sample = _draw(scan, picks, layout.columns, _shares(picks, rows))
     if ranks is None or not ranks.fit_for(sample.data, layout.curve_columns):
         ranks = Ranks.fit(sample.data, layout.curve_columns)
+        if delays:
+            ranks = ranks.delayed(dict(zip(layout.curve_columns, delays, strict=True)), layout.bits_per_column)
     trial = _trial(scan, writing, layout, ranks, picks)
     sizes = Sizes(rows, trial.row_bytes, trial.row_memory, trial.row_seconds)
     heavy = has_heavy_keys(layout, ranks, sample, sizes)
@@ -107,10 +112,10 @@ def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None 
 
 
 def plan(
-    scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None
+    scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None, delays: Sequence[int] = ()
 ) -> tuple[Placement, Sizes, Writing]:
     """Decide by a survey where the rows go, and which codec new files get where `writing` has none."""
-    surveyed = survey(scan, writing, layout, ranks=ranks)
+    surveyed = survey(scan, writing, layout, ranks=ranks, delays=delays)
     return surveyed.placement(), surveyed.sizes, surveyed.writing
 
 

@@ -1,4 +1,4 @@
-"""Files as boxes over a layout's columns, in codes of the table's own rows: a quarter of the codes is a quarter of them.
+"""Files as boxes over a layout's columns, in codes of the table's own rows: half of the codes are half of the rows.
 
 The codes come from the files' bounds and row counts alone. The rows of a file are taken to lie evenly between its
 bounds, so that the distribution of a clustered table is known as finely as its files cut it, and times that nobody has

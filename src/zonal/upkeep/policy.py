@@ -1,22 +1,21 @@
 """The policy that keeps a growing table clustered: what to merge now, decided from a snapshot alone.
 
-Rows that arrived wait until they are worth some files, and are then clustered as a run. Where queries are known, runs
-merge in the coarse cells of the table where that pays; where none are, in tiers: four runs of about one size become
-one, up to as many levels as the bound on rewritten bytes allows. docs/decisions.md has the measurements.
+Rows that arrived wait until they are worth some files, and are then clustered as a run. Runs merge in tiers: four of
+about one size become one, up to as many levels as the bound on rewritten bytes allows, and where queries are known
+only if these soon pay for it. docs/decisions.md has the measurements.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from zonal.layouts.layout import Layout
+from zonal.layouts.layout import TREE, Layout
 from zonal.predicates.bound import Bound
 from zonal.snapshot import Bounds, Snapshot
 from zonal.upkeep.account import Account
-from zonal.upkeep.boxes import boxes_of, bounds_of
-from zonal.upkeep.cells import cell_groups
+from zonal.upkeep.boxes import bounds_of, boxes_of
 from zonal.upkeep.forecast import Forecast
 from zonal.upkeep.merges import Choice, Merge, Reason, Terms
 from zonal.upkeep.questions import asked, guessed
@@ -117,11 +116,8 @@ class _Partition:
 
     @cached_property
     def wait(self) -> float:
-        """Files' worth of rows that arrive before they are clustered: 4 in a table of 64 files, 8 in one of 256.
-
-        Half of it where no queries are known, since tiers merge the runs again.
-        """
-        return self.total**0.5 / (2 if self.queries else 4)
+        """Files' worth of rows that arrive before they are clustered: 2 in a table of 64 files, 4 in one of 256."""
+        return float(np.sqrt(self.total)) / 4
 
     def size(self, files: Int64Array) -> int:
         return int(self.snapshot.files.sizes[files].sum())
@@ -135,10 +131,10 @@ class _Partition:
         kept = self.files[self.runs.in_layout[self.files] & ~self.runs.heavy[self.files]]
         heavy = self.files[self.runs.in_layout[self.files] & self.runs.heavy[self.files]]
         raw, other = self.files[self.runs.raw[self.files]], self.files[self.runs.in_another[self.files]]
-        if len(other) and (moved := self._moved(other, raw)) is not None:
+        if len(other):
+            moved = self._moved(other, raw)
             yield moved
-            if moved.chosen:
-                raw = raw[:0]
+            raw = raw[:0] if moved.chosen else raw
         if len(raw) and self.size(raw) >= self.size(kept) + self.size(other):
             yield Merge(np.sort(np.concatenate([raw, heavy])), self.number, "first", self.size(raw) + self.size(heavy))
         elif self.total < _ONE_FILE:
@@ -146,11 +142,10 @@ class _Partition:
         else:
             yield from self._arrived(kept, raw, heavy)
 
-    def _moved(self, other: Int64Array, raw: Int64Array) -> Merge | None:
+    def _moved(self, other: Int64Array, raw: Int64Array) -> Merge:
         """Move files of another layout all at once, with the rows that arrived, where queries soon pay for it."""
-        files = np.sort(np.concatenate([other, raw]))
-        merge = self._merge(files, "layout")
-        return self._if_it_pays(merge)
+        merge = self._merge(np.sort(np.concatenate([other, raw])), "layout")
+        return merge if self.layout.kind == TREE else self._if_it_pays(merge)  # trees are learned where they pay
 
     def _one_file(self, kept: Int64Array, raw: Int64Array, heavy: Int64Array) -> Iterator[Merge]:
         """Make one file of a small partition, as often as the bound on rewritten bytes allows."""
@@ -173,10 +168,7 @@ class _Partition:
             yield replace(self._merge(new, "arrived"), why_not=self._waits(self.size(new), least))
         start = np.sort(np.concatenate([new, heavy])) if due else heavy
         reason: Reason = "arrived" if due else "deletes"
-        if self.queries:
-            yield from [self._merge(start, reason)] if len(start) else self._by_cells(rest)
-        else:
-            yield from self._by_tiers(rest, start, reason)
+        yield from self._by_tiers(rest, start, reason)
 
     def _unsettled(self, raw: Int64Array) -> Int64Array:
         """Return rows that arrived, but for files of a good size that overlap with nobody or hold a single value."""
@@ -197,31 +189,31 @@ class _Partition:
     def _by_tiers(self, kept: Int64Array, start: Int64Array, reason: Reason) -> Iterator[Merge]:
         """Merge runs of about one size: what arrived joins three runs of its level, the result three of the next."""
         tiers = self._tiers(kept)
-        most = 1.5 * self.wait * TIER ** (self.terms.amplification - 1) * self.target
-        group, joined = start, 0
-        level = self._level(self.size(start)) if len(start) else 0
-        while True:
-            if not len(group):
-                ready = [each for each, runs in sorted(tiers.items()) if len(runs) >= TIER]
-                ready = [each for each in ready if sum(map(self.size, tiers[each])) <= most]
-                if not ready:
-                    break
-                level = ready[0]
-            peers = tiers.get(level, [])
-            if len(peers) + (1 if len(group) else 0) < TIER:
+        level = self._level(self.size(start)) if len(start) else self._ready(tiers)
+        group = start
+        while level is not None:
+            peers = tiers.pop(level, [])
+            grown = np.sort(np.concatenate([group, *peers])) if peers else group
+            if len(peers) + bool(len(group)) < TIER or self.size(grown) > self.most:
                 break
-            grown = np.sort(np.concatenate([group, *peers]))
-            if self.size(grown) > most:
-                break
-            del tiers[level]
-            group, joined = grown, joined + len(peers)
-            level = max(level + 1, self._level(self.size(group)))
-        if not len(group):
-            return
-        merge = self._merge(group, "runs" if joined and not len(start) else reason)
-        if joined and not len(start) and (merge.saving or 0.0) <= 0:
-            merge = replace(merge, why_not="queries would not read less")
-        yield merge
+            group, level = grown, max(level + 1, self._level(self.size(grown)))
+        if len(group) > len(start):
+            merge = self._if_it_pays(self._merge(group, "runs"), sure=not self.queries)
+            yield merge
+            if merge.chosen:
+                return
+        if len(start):
+            yield self._merge(start, reason)
+
+    @property
+    def most(self) -> float:
+        """Bytes up to which runs merge: one level for each byte that may be rewritten per byte that arrived."""
+        return float(1.5 * self.wait * TIER ** (self.terms.amplification - 1) * self.target)
+
+    def _ready(self, tiers: Mapping[int, Sequence[Int64Array]]) -> int | None:
+        """Return the lowest level that has enough runs to merge, and few enough bytes."""
+        full = (level for level, runs in tiers.items() if len(runs) >= TIER and sum(map(self.size, runs)) <= self.most)
+        return min(full, default=None)
 
     def _tiers(self, kept: Int64Array) -> dict[int, list[Int64Array]]:
         """Return the runs of each level; files that overlap with nobody stay out of them."""
@@ -241,26 +233,21 @@ class _Partition:
         """Return the level of a run: one for each factor of four above what rows wait for."""
         return 1 + max(0, round(float(np.log(max(size / (self.wait * self.target), 1e-9)) / np.log(TIER))))
 
-    def _by_cells(self, kept: Int64Array) -> Iterator[Merge]:
-        """Merge the smallest runs of each coarse cell that pay, judged by the queries of a log."""
-        runs = self.runs.run[kept]
-        for group in cell_groups(self.forecast, self.at(kept), runs, self.wait, self.terms):
-            yield self._if_it_pays(self._merge(self.files[group], "runs"))
-
     def _merge(self, files: Int64Array, reason: Reason) -> Merge:
         at = self.at(files)
         saving = self.forecast.now(at) - self.forecast.merged(at)
         delays = self.forecast.delays(at)
         return Merge(files, self.number, reason, self.size(files), saving, delays=delays if any(delays) else ())
 
-    def _if_it_pays(self, merge: Merge) -> Merge:
-        """Leave a merge out that queries don't pay within the scans that they have."""
-        if self.terms.scans * (merge.saving or 0.0) >= merge.bytes:
-            return merge
-        if (merge.saving or 0.0) <= 0:
+    def _if_it_pays(self, merge: Merge, *, sure: bool = False) -> Merge:
+        """Leave a merge out that queries don't pay within the scans that they have; `sure` where any gain is enough."""
+        saving = merge.saving or 0.0
+        if saving <= 0:
             return replace(merge, why_not="queries would not read less")
-        scans = merge.bytes / (merge.saving or 1.0)
-        return replace(merge, why_not=f"it pays only within {scans:,.0f} scans, not within {self.terms.scans:,.0f}")
+        if sure or self.terms.scans * saving >= merge.bytes:
+            return merge
+        scans = f"{merge.bytes / saving:,.0f} scans, not within {self.terms.scans:,.0f}"
+        return replace(merge, why_not=f"it pays only within {scans}")
 
     def _waits(self, size: int, least: float) -> str:
         return f"{size_text(size)} wait until there are {size_text(round(least))}, or for a full run"

@@ -1,4 +1,4 @@
-"""Queries as boxes over a layout's columns: those of a log, or look-ups and ranges where nothing is known of queries."""
+"""Queries as boxes over a layout's columns: those of a log, else look-ups and ranges that are made up."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The runs of a table: which files were clustered together, which have no order yet, and which are heavy with deletes."""
+"""The runs of a table: which files were clustered together, which have no order, which are heavy with deletes."""
 
 import re
 from dataclasses import dataclass

@@ -124,7 +124,7 @@ def cluster(
     learned = learned_for(source, snapshot, request, told(report, Step("")))
     if learned is not None and learned.layout is None:
         return left(snapshot, learned, account)
-    request, run = settled(request, learned), new_run()
+    request, run, note = settled(request, learned), new_run(), ""
     running = spark_runner(spark, partial(_tell_notice, report))
     if into is not None and destination is not None:
         chosen, done = copy_table(source, snapshot, destination, request, run, running, report)
@@ -132,8 +132,10 @@ def cluster(
     else:
         job = Job.of(source, snapshot, request)
         chosen = job.layout
-        done, after = rewrite_in_commits(job, run, running, report, partial(account.remember_part, job, run))
-    return account.remembered(result_of(snapshot, after, chosen, run, done, account, learned))
+        failed = partial(account.remember_part, job, run)
+        done, after, choice = rewrite_in_commits(job, run, running, report, failed)
+        note = choice.why_nothing
+    return account.remembered(result_of(snapshot, after, chosen, run, done, account, learned, note))
 
 
 def _tell_notice(report: Progress, notice: str) -> None:

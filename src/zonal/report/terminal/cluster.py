@@ -117,6 +117,10 @@ def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
     partitions = f" in {plural(plan.partitions, 'partition')}" if plan.partitions > 1 else ""
     old = f"{plural(plan.files, 'file')}{partitions}, {size_text(plan.bytes)}, {plural(plan.rows, 'row')}"
     yield "to rewrite", old
+    for text in plan.merges:
+        yield "merge", text
+    for text in plan.not_taken:
+        yield "not merged", text
     yield "into", f"about {plural(plan.new_files, 'file')}, {size_text(plan.new_bytes)}"
     if plan.share_before is not None and plan.share_predicted is not None:
         before, after = share_text(plan.share_before), share_text(plan.share_predicted)
