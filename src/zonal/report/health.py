@@ -18,7 +18,7 @@ from zonal.report.blocks import (
     TableBlock,
     Title,
 )
-from zonal.report.wording import Fact, plural, share_text
+from zonal.report.wording import Fact, condition_facts, plural, share_text
 from zonal.values.sizes import size_text
 from zonal.verbs.show import ColumnHealth, TableHealth
 
@@ -70,6 +70,8 @@ def health_facts(health: TableHealth) -> Iterator[Fact]:
     if table.layout:
         inside = f"{health.files_in_layout:,} of {plural(table.files, 'file')}"
         yield "layout", f"{short_text(table.layout)}, {inside}"
+    if health.condition is not None:
+        yield from condition_facts(health.condition)
     if deletes.delete_files:
         rows = "" if deletes.deleted_rows is None else f", {plural(deletes.deleted_rows, 'row')}"
         yield "deletes", f"{plural(deletes.delete_files, 'delete file applies', 'delete files apply')}{rows}"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from zonal.advising.advice import Advice, Candidate, Cost, Filtered, Reads, Regression
 from zonal.advising.amounts import days_text, price_text
 from zonal.layouts.layout import DEFAULT_FILE_BYTES
+from zonal.upkeep.condition import Condition
 from zonal.values.sizes import size_text
 
 MOST_CANDIDATES = 8
@@ -88,6 +89,22 @@ def core_text(seconds: float) -> str:
     if seconds < 120:
         return plural(max(round(seconds), 1), "core-second")
     return f"{seconds / 60:,.0f} core-minutes" if seconds < 7200 else f"{seconds / 3600:,.1f} core-hours"
+
+
+def condition_facts(condition: Condition) -> Iterator[Fact]:
+    """Say how a growing table stands to its layout, and what a run of `cluster` would do now."""
+    shares = [f"{share_text(condition.share_in_layout)} in the layout"]
+    if condition.share_in_others:
+        shares.append(f"{share_text(condition.share_in_others)} in earlier layouts")
+    if condition.share_unclustered:
+        shares.append(f"{share_text(condition.share_unclustered)} not clustered")
+    yield "bytes", ", ".join(shares)
+    yield "runs", f"{condition.runs:,}, of which {condition.overlapping_runs:,} overlap others"
+    yield "rewritten", f"{condition.amplification:.2f} bytes per byte that arrived, as far as the history tells"
+    for text in condition.due:
+        yield "due", text
+    for text in condition.not_due:
+        yield "not due", text
 
 
 def plural(count: int, one: str, many: str = "") -> str:

@@ -135,10 +135,10 @@ class _Partition:
             moved = self._moved(other, raw)
             yield moved
             raw = raw[:0] if moved.chosen else raw
-        if len(raw) and self.size(raw) >= self.size(kept) + self.size(other):
-            yield Merge(np.sort(np.concatenate([raw, heavy])), self.number, "first", self.size(raw) + self.size(heavy))
-        elif self.total < _ONE_FILE:
+        if self.total < _ONE_FILE and len(kept):
             yield from self._one_file(kept, raw, heavy)
+        elif len(raw) and self.size(raw) >= self.size(kept) + self.size(other):
+            yield Merge(np.sort(np.concatenate([raw, heavy])), self.number, "first", self.size(raw) + self.size(heavy))
         else:
             yield from self._arrived(kept, raw, heavy)
 

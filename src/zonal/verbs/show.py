@@ -15,6 +15,7 @@ from zonal.snapshot import UNKNOWN, LazyBounds, Snapshot, TableVersion
 from zonal.study.drawing import drawn, is_wanted
 from zonal.tables.protocol import Progress, Table
 from zonal.tables.registry import read_snapshot, table_of
+from zonal.upkeep.condition import Condition, condition_of
 from zonal.values.columns import leaves
 
 DEFAULT_COLUMNS = 12
@@ -85,6 +86,8 @@ class TableHealth(Shown):
     columns_left_out: int
     blockers: tuple[str, ...]
     problems: tuple[str, ...]
+    condition: Condition | None = None
+    """How the table stands to its layout, and what `cluster` would do now; None without a recorded layout."""
     picture: Picture | None = field(default=None, repr=False, compare=False)
     """The files as rectangles over these columns, if one was requested."""
 
@@ -136,8 +139,17 @@ def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None, *, pictu
         columns_left_out=0 if columns is not None else len(known) - len(names),
         blockers=snapshot.blockers,
         problems=snapshot.problems,
+        condition=_condition(snapshot),
         picture=drawn([("now", snapshot)], names) if picture else None,
     )
+
+
+def _condition(snapshot: Snapshot) -> Condition | None:
+    """Return None where no layout is recorded, or where its columns are gone."""
+    layout = snapshot.layout
+    if layout is None or not all(name in snapshot.physical for name in layout.columns):
+        return None
+    return condition_of(snapshot, layout)
 
 
 def _total(counts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int | None:
