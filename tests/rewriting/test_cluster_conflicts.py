@@ -51,11 +51,13 @@ def check(table, expected):
 # --- what doesn't stand in the way -----------------------------------------------------------------------------------
 
 
-def test_an_append_survives_and_is_clustered_by_the_next_run(kind, partitioning, tmp_path):
+def test_an_append_survives_and_is_clustered_once_it_is_worth_it(kind, partitioning, tmp_path):
     table = made(kind, tmp_path, partitioning)
     runner = Meanwhile(lambda: table.append(MORE))
     done = table.cluster(by=["x", "y"], runner=runner)
-    assert (done.run.conflicts, len(done.run.versions), done.change.rows, runner.runs) == (0, 1, 240, 1)
+    assert done.run.conflicts == 0
+    assert len(done.run.versions) == runner.runs <= 2, "the run looks again at what arrived meanwhile"
+    assert done.change.rows >= 240
     check(table, pa.concat_tables([BEFORE, MORE]))
 
 
