@@ -177,7 +177,6 @@ class Commit:
     """Whether it is sure to have removed no file."""
     added_bytes: int | None = None
     """Bytes of the data files that it added; None where it doesn't tell."""
-    removed_bytes: int | None = None
 
 
 def _no_advice(column: str) -> str:  # noqa: ARG001 - the signature of `Traits.bounds_advice`

@@ -113,7 +113,7 @@ class GrowingTable:
                     new.append(MemoryFile(piece, self.layout.id, path, part))
         self.files = [file for number, file in enumerate(self.files) if number not in gone] + new
         size = sum(merge.bytes for merge in merges)
-        self.commits.append(Commit(len(self.commits), None, "OPTIMIZE", {}, kind="zonal", removed_bytes=size))
+        self.commits.append(Commit(len(self.commits), None, "OPTIMIZE", {}, kind="zonal", added_bytes=size))
 
     def clustered(self, rows, delays=()):
         """Return the rows of each new file."""

@@ -13,7 +13,7 @@ class Account:
     arrived: int
     """Bytes of data files that other writers added and that are known, at least those that are in the table."""
     rewritten: int
-    """Bytes that zonal's own commits replaced, as far as the table's history still tells."""
+    """Bytes that zonal's own commits wrote, as far as the table's history still tells."""
 
     @property
     def amplification(self) -> float:
@@ -35,5 +35,5 @@ def account_of(snapshot: Snapshot) -> Account:
     others = [commit for commit in snapshot.commits.values() if commit.kind not in ("zonal", "compaction")]
     own = [commit for commit in snapshot.commits.values() if commit.kind == "zonal"]
     arrived = sum(commit.added_bytes or 0 for commit in others)
-    rewritten = sum(commit.removed_bytes or 0 for commit in own)
+    rewritten = sum(commit.added_bytes or 0 for commit in own)
     return Account(max(arrived, int(snapshot.files.sizes.sum())), rewritten)

@@ -354,7 +354,6 @@ def _commit(version: int, info: Info, file: pa.fs.FileInfo) -> Commit:
         writer=writer_of(details),
         only_adds=not version,  # there is nothing before the first version that it could remove
         added_bytes=_metric(info, "numAddedBytes", "numOutputBytes"),
-        removed_bytes=_metric(info, "numRemovedBytes"),
     )
 
 

@@ -37,7 +37,6 @@ def commit_of(snapshot: PyIcebergSnapshot) -> Commit:
         writer=writer_of(details),
         only_adds=kind == "append",  # by the specification's "Snapshots"
         added_bytes=_number(details.get("added-files-size")),
-        removed_bytes=_number(details.get("removed-files-size")),
     )
 
 

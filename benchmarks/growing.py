@@ -1,0 +1,100 @@
+"""Measure what keeping a growing table clustered costs and brings, in memory, with the product's own decisions.
+
+`python -m benchmarks.growing [--rows 100000] [--files 64] [--appends 200]`, with `tests` on PYTHONPATH. Half of the rows
+are loaded and clustered, the rest arrives in appends with a run after each. Cost: bytes rewritten per byte appended,
+each row's first clustering included. Share: rows in files that queries can't skip, as a multiple of the same rows
+clustered afresh, the mean of twenty looks.
+"""
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table
+from support.growing_table import ROW_BYTES, GrowingTable  # type: ignore[import-not-found]
+
+from zonal import Layout
+from zonal.upkeep.merges import Terms
+
+LOOKS, QUERIES = 20, 300
+DAY = 86_400
+NAMES = ("ts", "payload", "kind")
+Columns = dict[str, npt.NDArray[np.int64]]
+
+
+def telemetry(rows: int, seed: int) -> Columns:
+    """Make events of thirty days with skewed payloads and kinds."""
+    rng = np.random.default_rng(seed)
+    skew = 1 / np.arange(1, 401) ** 1.1
+    payload = rng.choice(400, rows, p=skew / skew.sum())
+    kind = (rng.choice(12, rows, p=np.arange(12, 0, -1) / 78) * 5 + payload) % 12
+    return {"ts": np.sort(rng.integers(0, 30 * DAY, rows)), "payload": payload, "kind": kind}
+
+
+def questions(now: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Make queries of six kinds: a range of the time so far, a payload, both, a kind with either, and all."""
+    rng = np.random.default_rng(seed)
+    low, high = np.full((QUERIES, 3), -1), np.full((QUERIES, 3), 2**40)
+    for query in range(QUERIES):
+        width = int(rng.choice([3600, 21_600, DAY, 3 * DAY]))
+        start = int(rng.random() * max(now - width, 1))
+        values = (start, start + width), (int(rng.integers(0, 400)),) * 2, (int(rng.integers(0, 12)),) * 2
+        for column in ((0,), (1,), (0, 1), (0, 2), (1, 2), (0, 1, 2))[query % 6]:
+            low[query, column], high[query, column] = values[column]
+    return low, high
+
+
+def arrivals(rows: int, appends: int, late: float, seed: int) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the rows of the first half, then those of each append; late rows come up to ten appends later."""
+    rng = np.random.default_rng(seed)
+    when = np.arange(rows) * 2 * appends // rows
+    delayed = np.minimum(when + rng.integers(1, 11, rows), 2 * appends - 1)
+    when = np.where(rng.random(rows) < late, delayed, when)
+    yield np.flatnonzero(when < appends)
+    for append in range(appends, 2 * appends):
+        yield np.flatnonzero(when == append)
+
+
+def grow(rows: int, files: int, appends: int, late: float, policy: str, seed: int = 3) -> tuple[float, float, float]:
+    """Return the cost, the mean share and the worst share of a policy."""
+    data = telemetry(rows, seed)
+    layout = Layout("zorder", NAMES, target_file_bytes=rows * ROW_BYTES // files)
+    table = GrowingTable(data, layout)
+    terms = Terms(amplification=float(policy)) if policy[0].isdigit() else Terms()
+    first, *rest = arrivals(rows, appends, late, seed)
+    table.append(first)
+    table.keep()
+    written, shares = 0, []
+    for number, part in enumerate(rest):
+        table.append(part)
+        if policy == "always":
+            written += sum(len(file.rows) for file in table.files) * ROW_BYTES
+        elif policy != "never":
+            written += table.keep(terms)
+        if number % max(appends // LOOKS, 1) == 0 or number == appends - 1:
+            low, high = questions(int(data["ts"][part].max()), seed + 1)
+            fresh = table.fresh()
+            share = 1.0 if policy == "always" else table.share(low, high, NAMES) / fresh.share(low, high, NAMES)
+            shares.append(share)
+    return written / (sum(map(len, rest)) * ROW_BYTES), float(np.mean(shares)), max(shares)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    for name, value in (("rows", 100_000), ("files", 64), ("appends", 200)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    given = parser.parse_args()
+    headings = ("policy", "late rows", "rewritten per byte", "share, × fresh", "worst")
+    shown = Table(*headings, title=f"{given.appends} appends")
+    for late in (0.0, 0.2):
+        for policy in ("never", "1", "2", "3", "4", "always"):
+            cost, mean, worst = grow(given.rows, given.files, given.appends, late, policy)
+            name = f"zonal, --max-amplification {policy}" if policy.isdigit() else policy
+            shown.add_row(name, f"{late:.0%}", f"{cost:.2f}", f"{mean:.3f}", f"{worst:.3f}")
+    Console(width=100).print(shown)
+
+
+if __name__ == "__main__":
+    main()
