@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
-from support.growing_table import ROW_BYTES, GrowingTable  # type: ignore[import-not-found]
 
+from support.growing_table import ROW_BYTES, GrowingTable  # type: ignore[import-not-found]
 from zonal import Layout
 from zonal.upkeep.merges import Terms
 
@@ -86,7 +86,7 @@ def main() -> None:
     for name, value in (("rows", 100_000), ("files", 64), ("appends", 200)):
         parser.add_argument(f"--{name}", type=int, default=value)
     given = parser.parse_args()
-    headings = ("policy", "late rows", "rewritten per byte", "share, × fresh", "worst")
+    headings = ("policy", "late rows", "rewritten per byte", "share, of fresh", "worst")
     shown = Table(*headings, title=f"{given.appends} appends")
     for late in (0.0, 0.2):
         for policy in ("never", "1", "2", "3", "4", "always"):
