@@ -1,9 +1,9 @@
 """Measure what keeping a growing table clustered costs and brings, in memory, with the product's own decisions.
 
-`python -m benchmarks.growing [--rows 100000] [--files 64] [--appends 200]`, with `tests` on PYTHONPATH. Half of the rows
-are loaded and clustered, the rest arrives in appends with a run after each. Cost: bytes rewritten per byte appended,
-each row's first clustering included. Share: rows in files that queries can't skip, as a multiple of the same rows
-clustered afresh, the mean of twenty looks.
+`python -m benchmarks.growing [--rows 100000] [--files 64] [--appends 200]`, with `tests` on PYTHONPATH. Half of the
+rows are loaded and clustered, the rest arrives in appends with a run after each. Cost: bytes rewritten per byte
+appended, each row's first clustering included. Share: rows in files that queries can't skip, as a multiple of the same
+rows clustered afresh, the mean of twenty looks.
 """
 
 import argparse

@@ -48,10 +48,10 @@ def test_a_table_is_kept_while_rows_arrive_late_and_are_deleted(kind, tmp_path):
             gone = (number - 3) * 1000
             rows = rows.filter([not gone <= each < gone + 20 for each in rows["id"].to_pylist()])
         done = table.cluster()
-        runs += bool(done.versions)
+        runs += bool(done.run.versions)
         assert_same_rows(table.rows(), rows)
         again = table.cluster(runner=refuse)
-        assert not again.versions, "a second run finds nothing to do"
+        assert not again.run.versions, "a second run finds nothing to do"
     account = account_of(now(table))
     assert account.amplification <= 3
     assert 2 <= runs <= 9, "most days wait, and some are merged"
@@ -68,17 +68,17 @@ def test_three_layouts_one_after_the_other_and_back(kind, tmp_path):
     table.cluster(layout=LAYOUT)
     for layout in (replace(LAYOUT, columns=("x",)), replace(LAYOUT, kind="hilbert"), LAYOUT):
         done = table.cluster(layout=layout, full=True)
-        assert done.versions
-        assert not table.cluster(layout=layout, runner=refuse).versions
+        assert done.run.versions
+        assert not table.cluster(layout=layout, runner=refuse).run.versions
         assert_same_rows(table.rows(), rows)
     other = replace(LAYOUT, columns=("x", "ts"))
     kept = table.cluster(layout=other, runner=refuse)
-    assert not kept.versions, "the same columns in another order skip no more"
+    assert not kept.run.versions, "the same columns in another order skip no more"
     assert "another layout" in kept.note
     health = health_of(now(table))
     assert health.condition is not None
     assert health.condition.share_in_layout == 1.0
-    assert not table.cluster(runner=refuse).versions, "going back costs nothing"
+    assert not table.cluster(runner=refuse).run.versions, "going back costs nothing"
 
 
 def test_a_dry_run_names_what_it_would_merge_and_what_not(tmp_path):
