@@ -16,7 +16,7 @@ from rich.table import Table
 
 from support.growing_table import ROW_BYTES, GrowingTable  # type: ignore[import-not-found]
 from zonal import Layout
-from zonal.upkeep.merges import Terms
+from zonal.upkeep.merges import MergeTerms
 
 LOOKS, QUERIES = 20, 300
 DAY = 86_400
@@ -62,7 +62,7 @@ def grow(rows: int, files: int, appends: int, late: float, policy: str, seed: in
     data = telemetry(rows, seed)
     layout = Layout("zorder", NAMES, target_file_bytes=rows * ROW_BYTES // files)
     table = GrowingTable(data, layout)
-    terms = Terms(amplification=float(policy)) if policy[0].isdigit() else Terms()
+    terms = MergeTerms(amplification=float(policy)) if policy[0].isdigit() else MergeTerms()
     first, *rest = arrivals(rows, appends, late, seed)
     table.append(first)
     table.keep()

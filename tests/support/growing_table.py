@@ -11,7 +11,7 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.snapshot import UNKNOWN, Bounds, Commit, Files, Snapshot
 from zonal.upkeep.account import account_of
-from zonal.upkeep.merges import Terms
+from zonal.upkeep.merges import MergeTerms
 from zonal.upkeep.policy import choose_merges
 
 ROW_BYTES = 100
@@ -86,7 +86,7 @@ class GrowingTable:
     def choose(self, terms=None, queries=()):
         """Decide what to merge now."""
         snapshot = self.snapshot()
-        return choose_merges(snapshot, self.layout, terms or Terms(), account_of(snapshot), queries)
+        return choose_merges(snapshot, self.layout, terms or MergeTerms(), account_of(snapshot), queries)
 
     def keep(self, terms=None, queries=(), rounds=8):
         """Merge until there is nothing to do; return the bytes that were rewritten."""

@@ -9,7 +9,7 @@ from support.growing_table import ROW_BYTES, GrowingTable
 from zonal.layouts.layout import Layout
 from zonal.predicates.bound import All, Interval, Ranges
 from zonal.upkeep.account import account_of
-from zonal.upkeep.merges import Terms
+from zonal.upkeep.merges import MergeTerms
 
 FILE_ROWS = 500
 
@@ -56,7 +56,7 @@ def queries_of(table, count=60, seed=1):
 )
 def test_rows_are_kept_bytes_are_bounded_and_nothing_is_done_twice(parts, late, amplification, seed):
     rows = 12_000
-    table, terms = grown(rows, seed, late=late), Terms(amplification=amplification)
+    table, terms = grown(rows, seed, late=late), MergeTerms(amplification=amplification)
     written = sum(half_then(table, parts, rows, terms))
     assert sorted(np.concatenate([file.rows for file in table.files]).tolist()) == list(range(rows))
     assert not table.choose(terms).chosen
@@ -71,7 +71,7 @@ def test_a_growing_table_stays_nearly_as_good_as_fresh_for_few_bytes():
     never.append(np.arange(rows // 2))
     never.keep()
     shares, written = [], 0
-    for number, size in enumerate(half_then(table, 60, rows, Terms(amplification=2))):
+    for number, size in enumerate(half_then(table, 60, rows, MergeTerms(amplification=2))):
         written += size
         if number % 12 == 11:
             low, high = queries_of(table)
@@ -176,7 +176,7 @@ def test_known_queries_decide_whether_runs_merge(scans):
     rows = 40_000
     table = grown(rows)
     look = All((Ranges("x", (Interval(5_000, 5_000),)),))
-    terms = Terms(scans=scans, amplification=3)
+    terms = MergeTerms(scans=scans, amplification=3)
     written = sum(half_then(table, 40, rows, terms, [(look, 1.0)]))
     appended = rows // 2 * ROW_BYTES
     assert (written <= appended) == (scans < 1), written / appended
@@ -190,6 +190,6 @@ def test_another_layout_moves_files_where_that_pays_and_back_for_free():
     table.layout = Layout("zorder", ("x",), target_file_bytes=first.target_file_bytes)
     (merge,) = table.choose().chosen
     assert merge.reason == "layout"
-    assert not table.choose(Terms(scans=0.5)).chosen
+    assert not table.choose(MergeTerms(scans=0.5)).chosen
     table.layout = first
     assert not table.choose().chosen, "files of the first layout are clustered still"

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 
 from zonal.errors import ZonalError, option
-from zonal.upkeep.merges import Terms
+from zonal.upkeep.merges import MergeTerms
 from zonal.values.sizes import size_of
 
 _MOST_AMPLIFICATION = 16
@@ -43,9 +43,9 @@ class Budget:
         """Return the bytes after which a commit is due."""
         return size_of(self.commit_every, "commit_every")
 
-    def terms(self, per_day: float | None = None) -> Terms:
+    def terms(self, per_day: float | None = None) -> MergeTerms:
         """Return when a merge is worth its cost; a number of days needs to know the scans of one day."""
-        terms = Terms()
+        terms = MergeTerms()
         if self.max_amplification is not None:
             if not 1 <= self.max_amplification <= _MOST_AMPLIFICATION:
                 what = option("max_amplification", self.max_amplification)

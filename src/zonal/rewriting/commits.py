@@ -13,7 +13,7 @@ from zonal.rewriting.in_place import Done, Report, Rewriter, Runner
 from zonal.rewriting.request import Job, refuse_unwritable, too_small
 from zonal.rewriting.units import Unit, units_of
 from zonal.snapshot import Snapshot
-from zonal.upkeep.merges import Choice
+from zonal.upkeep.merges import MergeChoice
 from zonal.values.arrays import Int64Array
 from zonal.values.progress import Progress, Step
 
@@ -27,7 +27,7 @@ def rewrite_in_commits(
     running: AbstractContextManager[Runner],
     report: Progress,
     on_failure: Callable[[Done], None],
-) -> tuple[Done, Snapshot, Choice]:
+) -> tuple[Done, Snapshot, MergeChoice]:
     """Rewrite the job's files, and return what was committed, the table after it, and what was chosen at first.
 
     `on_failure` hears what was committed before an error, which stays; the error itself tells of it, too.

@@ -24,7 +24,7 @@ from zonal.rewriting.new_files import NewFiles
 from zonal.snapshot import Snapshot
 from zonal.sql.where import parse_where
 from zonal.tables.protocol import Rewritable, Table, is_rewritable
-from zonal.upkeep.merges import Terms
+from zonal.upkeep.merges import MergeTerms
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import leaf_type
 from zonal.values.sizes import size_text
@@ -83,7 +83,7 @@ class Job:
     full: bool
     files: NewFiles
     budget: Budget
-    terms: Terms
+    terms: MergeTerms
     queries: tuple[tuple[Bound, float], ...] = ()
     """Predicates of the log, and their weights."""
 

@@ -11,7 +11,7 @@ from zonal.plan.choice import choose, dividing_column, in_commits, that_fit
 from zonal.rewriting.request import Job
 from zonal.snapshot import Snapshot
 from zonal.upkeep.account import account_of
-from zonal.upkeep.merges import Choice, Merge
+from zonal.upkeep.merges import Merge, MergeChoice
 from zonal.upkeep.policy import choose_merges
 from zonal.values.arrays import Int64Array
 from zonal.values.sizes import format_size
@@ -34,11 +34,11 @@ class Unit:
         return [path for paths in self.commits for path in paths]
 
 
-def units_of(job: Job, snapshot: Snapshot) -> tuple[list[Unit], Choice]:
+def units_of(job: Job, snapshot: Snapshot) -> tuple[list[Unit], MergeChoice]:
     """Return what to rewrite now: the files that the request names, else the merges that the table needs."""
     if job.is_explicit:
         files = choose(snapshot, job.layout, where=job.where, full=job.full, most_bytes=job.budget.most_bytes)
-        return [_unit(job, snapshot, files)] if len(files) else [], Choice()
+        return [_unit(job, snapshot, files)] if len(files) else [], MergeChoice()
     choice = choose_merges(snapshot, job.layout, job.terms, account_of(snapshot), job.queries)
     choice, first = _affordable(job, snapshot, choice)
     units = [_unit(job, snapshot, first)] if len(first) else []
@@ -58,7 +58,7 @@ def _joined(merges: Sequence[Merge]) -> Int64Array:
     return np.sort(np.concatenate([np.zeros(0, np.int64), *(merge.files for merge in merges)]))
 
 
-def _together(choice: Choice) -> list[list[Merge]]:
+def _together(choice: MergeChoice) -> list[list[Merge]]:
     """Put merges of different partitions into one commit where their keys are made alike; Spark starts one job each."""
     groups: list[list[Merge]] = []
     for merge in choice.chosen:
@@ -73,7 +73,7 @@ def _together(choice: Choice) -> list[list[Merge]]:
     return groups
 
 
-def _affordable(job: Job, snapshot: Snapshot, choice: Choice) -> tuple[Choice, Int64Array]:
+def _affordable(job: Job, snapshot: Snapshot, choice: MergeChoice) -> tuple[MergeChoice, Int64Array]:
     """Return the merges that one run may make, and the files that are clustered for the first time."""
     first = _joined([merge for merge in choice.chosen if merge.reason == "first"])
     most = job.budget.most_bytes
@@ -95,4 +95,4 @@ def _affordable(job: Job, snapshot: Snapshot, choice: Choice) -> tuple[Choice, I
             f"A run of at most {format_size(most)} can't make any merge: the smallest has {format_size(smallest)}. "
             f"Raise {option('max_bytes')}."
         )
-    return Choice(tuple(chosen), tuple(rest)), first
+    return MergeChoice(tuple(chosen), tuple(rest)), first

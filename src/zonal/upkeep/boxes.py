@@ -21,7 +21,7 @@ TOP = (1 << BITS) - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class RowAxis:
     """One column: where its bounds lie among the rows."""
 
     index: ColumnIndex | None
@@ -39,10 +39,10 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class FileBoxes:
     """Boxes of some files, one row per file and one column per column of the layout."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[RowAxis, ...]
     low: Int64Array
     high: Int64Array
     constant: BoolArray
@@ -69,7 +69,7 @@ def bounds_of(snapshot: Snapshot, columns: Sequence[str]) -> tuple[Bounds | None
     return tuple(known_bounds(snapshot, name) for name in columns)
 
 
-def boxes_of(all_rows: Int64Array, all_bounds: Sequence[Bounds | None], files: Int64Array) -> Boxes:
+def boxes_of(all_rows: Int64Array, all_bounds: Sequence[Bounds | None], files: Int64Array) -> FileBoxes:
     """Put files of one partition into the space of their own rows; numbers in the result are positions in `files`."""
     rows = np.maximum(all_rows[files], 1).astype(np.float64)
     axes, low, high = [], [], []
@@ -77,7 +77,7 @@ def boxes_of(all_rows: Int64Array, all_bounds: Sequence[Bounds | None], files: I
     for bounds in all_bounds:
         if bounds is None or not len(files):
             constant[:] = False
-            axes.append(Axis(None, np.array([0.0, 1.0])))
+            axes.append(RowAxis(None, np.array([0.0, 1.0])))
             low.append(np.zeros(len(files), np.int64))
             high.append(np.full(len(files), TOP))
             continue
@@ -87,14 +87,14 @@ def boxes_of(all_rows: Int64Array, all_bounds: Sequence[Bounds | None], files: I
         axes.append(axis)
         low.append(first)
         high.append(last)
-    return Boxes(tuple(axes), np.stack(low, axis=1), np.stack(high, axis=1), constant)
+    return FileBoxes(tuple(axes), np.stack(low, axis=1), np.stack(high, axis=1), constant)
 
 
-def _axis(index: ColumnIndex, rows: Float64Array) -> tuple[Axis, Int64Array, Int64Array]:
+def _axis(index: ColumnIndex, rows: Float64Array) -> tuple[RowAxis, Int64Array, Int64Array]:
     """Spread the rows of each file evenly over the distinct bounds within its range, and add them up."""
     count = len(index.values)
     if not count:
-        return Axis(index, np.array([0.0, 1.0])), np.zeros(len(rows), np.int64), np.full(len(rows), TOP)
+        return RowAxis(index, np.array([0.0, 1.0])), np.zeros(len(rows), np.int64), np.full(len(rows), TOP)
     lower, upper = np.maximum(index.lower, 0), np.minimum(index.upper, count - 1)
     upper = np.maximum(lower, upper)
     share = rows / rows.sum() / (upper - lower + 1)
@@ -105,7 +105,7 @@ def _axis(index: ColumnIndex, rows: Float64Array) -> tuple[Axis, Int64Array, Int
     below[-1] = 1.0
     first = np.floor(below[lower] * (TOP + 1)).astype(np.int64)
     last = np.ceil(below[upper + 1] * (TOP + 1)).astype(np.int64) - 1
-    return Axis(index, below), np.minimum(first, TOP), np.clip(last, np.minimum(first, TOP), TOP)
+    return RowAxis(index, below), np.minimum(first, TOP), np.clip(last, np.minimum(first, TOP), TOP)
 
 
 def _code(share: float) -> int:

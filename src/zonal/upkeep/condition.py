@@ -8,7 +8,7 @@ from zonal.layouts.layout import Layout
 from zonal.snapshot import Snapshot
 from zonal.upkeep.account import account_of
 from zonal.upkeep.boxes import bounds_of, boxes_of
-from zonal.upkeep.merges import Terms
+from zonal.upkeep.merges import MergeTerms
 from zonal.upkeep.policy import choose_merges
 from zonal.upkeep.runs import NO_RUN, Runs, runs_of
 
@@ -37,7 +37,7 @@ def condition_of(snapshot: Snapshot, layout: Layout) -> Condition:
     runs, account = runs_of(snapshot, layout), account_of(snapshot)
     sizes = snapshot.files.sizes
     total = max(int(sizes.sum()), 1)
-    choice = choose_merges(snapshot, layout, Terms(), account)
+    choice = choose_merges(snapshot, layout, MergeTerms(), account)
     return Condition(
         share_in_layout=int(sizes[runs.in_layout].sum()) / total,
         share_in_others=int(sizes[runs.in_another].sum()) / total,

@@ -7,7 +7,7 @@ import numpy as np
 from zonal.layouts import curves
 from zonal.layouts.cuts import cell_cuts
 from zonal.layouts.layout import CURVES, Layout
-from zonal.upkeep.boxes import BITS, TOP, Boxes
+from zonal.upkeep.boxes import BITS, TOP, FileBoxes
 from zonal.upkeep.questions import Questions
 from zonal.values.arrays import Float64Array, Int64Array, UInt64Array
 
@@ -24,7 +24,7 @@ class Forecast:
     """Predicts merges of files of one partition."""
 
     layout: Layout
-    boxes: Boxes
+    boxes: FileBoxes
     sizes: Float64Array
     questions: Questions
 

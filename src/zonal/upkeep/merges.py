@@ -18,7 +18,7 @@ REASONS: dict[Reason, str] = {
 
 
 @dataclass(frozen=True)
-class Terms:
+class MergeTerms:
     """When a merge is worth its cost."""
 
     scans: float = 20.0
@@ -59,7 +59,7 @@ class Merge:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class MergeChoice:
     """What a run would do now: the merges to make, and those that aren't worth it."""
 
     chosen: tuple[Merge, ...] = ()

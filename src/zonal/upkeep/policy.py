@@ -17,7 +17,7 @@ from zonal.snapshot import Bounds, Snapshot
 from zonal.upkeep.account import Account
 from zonal.upkeep.boxes import bounds_of, boxes_of
 from zonal.upkeep.forecast import Forecast
-from zonal.upkeep.merges import Choice, Merge, Reason, Terms
+from zonal.upkeep.merges import Merge, MergeChoice, MergeTerms, Reason
 from zonal.upkeep.questions import asked, guessed
 from zonal.upkeep.runs import Runs, runs_of
 from zonal.values.arrays import Int64Array
@@ -37,8 +37,8 @@ Query = tuple[Bound, float]
 
 
 def choose_merges(
-    snapshot: Snapshot, layout: Layout, terms: Terms, account: Account, queries: Sequence[Query] = ()
-) -> Choice:
+    snapshot: Snapshot, layout: Layout, terms: MergeTerms, account: Account, queries: Sequence[Query] = ()
+) -> MergeChoice:
     """Decide what to merge in each partition; the same snapshot always gives the same answer."""
     runs = runs_of(snapshot, layout)
     bounds = bounds_of(snapshot, layout.curve_columns)
@@ -57,7 +57,7 @@ def _partitions(snapshot: Snapshot) -> Iterator[tuple[int, Int64Array]]:
         yield int(partition[files[0]]), np.sort(files)
 
 
-def _within(found: Iterable[Merge], terms: Terms, account: Account) -> Choice:
+def _within(found: Iterable[Merge], terms: MergeTerms, account: Account) -> MergeChoice:
     """Take merges, the best first, while the bytes rewritten stay within the bound; a first clustering always is."""
     chosen, left = [], []
     room = account.room(terms.amplification)
@@ -70,7 +70,7 @@ def _within(found: Iterable[Merge], terms: Terms, account: Account) -> Choice:
             room -= merge.bytes
         else:
             left.append(merge)
-    return Choice(tuple(chosen), tuple(left))
+    return MergeChoice(tuple(chosen), tuple(left))
 
 
 def _rank(merge: Merge) -> tuple[bool, float]:
@@ -88,7 +88,7 @@ class _Partition:
     bounds: Sequence[Bounds | None]
     number: int
     files: Int64Array
-    terms: Terms
+    terms: MergeTerms
     queries: Sequence[Query]
 
     @cached_property

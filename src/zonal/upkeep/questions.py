@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zonal.predicates.bound import Bound, Interval, Ranges, conjuncts
-from zonal.upkeep.boxes import TOP, Boxes
+from zonal.upkeep.boxes import TOP, FileBoxes
 from zonal.values.arrays import Float64Array, Int64Array
 
 GUESSED = 240
@@ -35,7 +35,7 @@ class Questions:
         return float(self.weights @ (met @ sizes))
 
 
-def asked(bounds: Iterable[Bound], weights: Iterable[float], boxes: Boxes, columns: Sequence[str]) -> Questions:
+def asked(bounds: Iterable[Bound], weights: Iterable[float], boxes: FileBoxes, columns: Sequence[str]) -> Questions:
     """Take the queries of a log; of several intervals of a column, all between the first and the last count."""
     low, high = [], []
     for bound in bounds:
@@ -56,7 +56,7 @@ def asked(bounds: Iterable[Bound], weights: Iterable[float], boxes: Boxes, colum
     return Questions(np.array(low), np.array(high), weight / total, known=True)
 
 
-def guessed(boxes: Boxes) -> Questions:
+def guessed(boxes: FileBoxes) -> Questions:
     """Make up queries: half of them look one value up, half ask for a range, of one column or of two."""
     columns = boxes.low.shape[1]
     draw = np.random.default_rng(7)
