@@ -8,6 +8,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 import zonal
 from support.cluster_tables import assert_same_rows, parts_of, telemetry
 from zonal.errors import PredicateError
+from zonal.spark.versions import collected
 
 pytestmark = pytest.mark.spark
 ROWS = telemetry(4000).sort_by("x")
@@ -24,7 +25,7 @@ def delta(tmp_path_factory):
 
 
 def test_all_rows_of_a_partitioned_delta_table_come_with_their_types(spark, delta):
-    found = zonal.read(spark, delta).toArrow()
+    found = collected(zonal.read(spark, delta))
     expected = ROWS.filter(pc.greater_equal(ROWS["x"], 50))
     assert_same_rows(found.cast(ROWS.schema), expected)
 
@@ -49,7 +50,7 @@ def test_an_iceberg_table_is_read_without_its_jar(spark, tmp_path):
     catalog.create_namespace("db")
     catalog.create_table("db.t", ROWS.schema).append(ROWS)
     found = zonal.read(spark, "iceberg:db.t", catalog="test", storage_options=options)
-    assert_same_rows(found.toArrow().cast(ROWS.schema), ROWS)
+    assert_same_rows(collected(found).cast(ROWS.schema), ROWS)
 
 
 def test_an_unknown_column_is_named(spark, delta):

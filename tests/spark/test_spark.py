@@ -6,6 +6,7 @@ import pytest
 from zonal import Layout, Ranks
 from zonal.layouts.curves import to_signed
 from zonal.layouts.keys import key_words
+from zonal.spark.versions import collected
 
 pytestmark = pytest.mark.spark
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.spark
 def test_keys_made_by_executors_are_those_of_the_driver(spark):
     rows = spark.range(20_000).selectExpr("id", "id * 7919 % 1000 AS x", "cast(id % 97 AS string) AS s")
     layout = Layout("hilbert", ("x", "s"))
-    sample = rows.toArrow()
+    sample = collected(rows)
     stored = Ranks.fit(sample, layout.columns).to_json()
 
     def with_keys(batches):
@@ -22,6 +23,6 @@ def test_keys_made_by_executors_are_those_of_the_driver(spark):
             (key,) = key_words(batch, layout, ranks)
             yield pa.record_batch({"id": batch["id"], "key": to_signed(key)})
 
-    found = rows.mapInArrow(with_keys, "id long, key long").toArrow().sort_by("id")
+    found = collected(rows.mapInArrow(with_keys, "id long, key long")).sort_by("id")
     (expected,) = key_words(sample, layout, Ranks.from_json(stored))
     assert found["key"].to_numpy().tolist() == to_signed(expected).tolist()

@@ -1,7 +1,7 @@
 """Cluster a user's own DataFrame: `df.transform(zonal.clustered("hilbert(ts, payload_id)", files=64))`.
 
-Sort keys are computed in Python from the key columns alone; the others never leave the JVM. Each partition of the
-result is one file's worth of rows, in the layout's order, for any writer.
+Sort keys are computed in Python from the key columns alone; the others never leave the JVM, where Spark can do without.
+Each partition of the result is one file's worth of rows, in the layout's order, for any writer.
 """
 
 import dataclasses
@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from zonal.errors import ColumnError, LayoutError, ZonalError, quoted
 from zonal.layouts.batch import SAMPLE_ROWS
@@ -23,10 +22,12 @@ from zonal.layouts.keys import key_words
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import Ranks
 from zonal.layouts.sort import stable_order
+from zonal.spark.addresses import addressed, addresses
 from zonal.spark.failures import told_in_words
 from zonal.spark.reservoir import draw, merge, read_parts
 from zonal.spark.session import check_worker_python, is_on_this_machine
 from zonal.spark.shipment import carried
+from zonal.spark.versions import collected, has_column_functions, refuse_unpassable
 from zonal.values.arrays import UInt64Array
 from zonal.values.columns import find
 from zonal.worker.archives import forget_archives
@@ -67,21 +68,34 @@ def _clustered(df: "DataFrame", layout: Layout, files: int) -> "DataFrame":
     # Numbered names: none is hostile, ambiguous or taken.
     plain = df.toDF(*(f"c{number}" for number in range(len(schema))))
     columns = _key_columns(schema, layout.columns)
+    if not has_column_functions(df.sparkSession):
+        refuse_unpassable(schema, df.sparkSession)
     check_worker_python(df.sparkSession)
     by_value = not is_on_this_machine(df.sparkSession)
     keys = [_short(column, kind).alias(f"k{number}") for number, (column, kind) in enumerate(columns)]
     plan = _plan(_sample(plain.select(*keys), by_value=by_value), layout, files)
     inputs = [*keys, *([_row_hash(schema)] if plan.ties else [])]
-    with warnings.catch_warnings():  # Spark prefers type hints, which a carried function doesn't have
-        warnings.simplefilter("ignore", UserWarning)
-        place = arrow_udf(carried(plan.places, by_value=by_value), plan.spark_type, ArrowUDFType.SCALAR_ITER)
-    placed = plain.select("*", place(*inputs).alias("place"))
+    placed = _placed(plain, inputs, plan, by_value=by_value)
     if layout.kind == "linear":
         order = [column for column, _ in columns]
     else:
         order = [F.col("place").getField(name) for name in plan.key_names]
-    cut = placed.repartitionById(plan.cuts.pieces, F.col("place").getField("piece")).sortWithinPartitions(*order)
+    cut = placed.repartition(plan.cuts.pieces, F.col("place").getField("address")).sortWithinPartitions(*order)
     return cut.drop("place").toDF(*schema.names)
+
+
+def _placed(plain: "DataFrame", inputs: "Sequence[Column]", plan: "_Plan", *, by_value: bool) -> "DataFrame":
+    """Add the column `place`, by a function of the inputs; where Spark has none, all columns pass through Python."""
+    if has_column_functions(plain.sparkSession):
+        from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf  # noqa: PLC0415 - not in every version
+
+        with warnings.catch_warnings():  # Spark prefers type hints, which a carried function doesn't have
+            warnings.simplefilter("ignore", UserWarning)
+            place = arrow_udf(carried(plan.places, by_value=by_value), plan.spark_type, ArrowUDFType.SCALAR_ITER)
+        return plain.select("*", place(*inputs).alias("place"))
+    given = plain.select("*", *(column.alias(f"input{number}") for number, column in enumerate(inputs)))
+    schema = T.StructType([*plain.schema, T.StructField("place", plan.spark_type)])
+    return given.mapInArrow(carried(plan.with_places(len(plain.columns)), by_value=by_value), schema)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,18 +115,29 @@ class _Plan:
         return [f"word{number}" for number in range(self.words)]
 
     @property
-    def spark_type(self) -> str:
-        return f"struct<piece: int, {', '.join(f'{name}: long' for name in self.key_names)}>"
+    def spark_type(self) -> T.StructType:
+        words = [T.StructField(name, T.LongType()) for name in self.key_names]
+        return T.StructType([T.StructField("address", T.IntegerType()), *words])
 
     def places(self, batches: Iterable[pa.Array | tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        """Yield piece and key of the rows, from their key columns and, with `ties`, their hash."""
+        """Yield the address of their piece and the key of rows, from their key columns and, with `ties`, their hash."""
         forget_archives()
         for batch in batches:
             columns = batch if isinstance(batch, tuple) else (batch,)
             words = self._words(columns)
-            pieces = self.cuts.assign(words)
-            signed = [to_signed(word) for word in words[: self.words]]
-            yield pa.StructArray.from_arrays([pa.array(part) for part in (pieces, *signed)], ["piece", *self.key_names])
+            parts = [addresses(self.cuts.assign(words)), *(to_signed(word) for word in words[: self.words])]
+            yield pa.StructArray.from_arrays([pa.array(part) for part in parts], ["address", *self.key_names])
+
+    def with_places(self, count: int) -> "Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+        """Return a step that puts `place` where the inputs of `places` stand, behind the first `count` columns."""
+
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                (place,) = self.places([tuple(batch.columns[count:])])
+                names = [*batch.schema.names[:count], "place"]
+                yield pa.RecordBatch.from_arrays([*batch.columns[:count], place], names)
+
+        return run
 
     def _words(self, columns: Sequence[pa.Array]) -> tuple[UInt64Array, ...]:
         data = pa.table(dict(zip(self.layout.columns, columns, strict=False)))
@@ -173,14 +198,14 @@ def _is_hashable(kind: T.DataType) -> bool:
 def _sample(keys: "DataFrame", *, by_value: bool) -> pa.Table:
     """Read the keys once, and return at most `SAMPLE_ROWS` rows, each as likely as any other."""
     most = SAMPLE_ROWS // _LANES
-    drawn = keys.mapInArrow(carried(draw(most, _LANES), by_value=by_value), "lane int, rows long, part binary")
-    gathered = drawn.repartitionById(_LANES, F.col("lane"))
-    merged = gathered.mapInArrow(carried(merge(most), by_value=by_value), "lane int, rows long, part binary")
+    columns = "lane int, rows long, part binary"
+    drawn = keys.mapInArrow(carried(addressed(draw(most, _LANES)), by_value=by_value), columns)
+    merged = drawn.repartition(_LANES, "lane").mapInArrow(carried(merge(most), by_value=by_value), columns)
     with told_in_words("Spark couldn't sample the keys"):
-        parts = merged.toArrow()
+        parts = collected(merged)
     sample = read_parts(parts, SAMPLE_ROWS)
     if sample is None:  # a table without rows
-        return keys.limit(0).toArrow()
+        return collected(keys.limit(0))
     return sample
 
 

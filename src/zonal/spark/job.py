@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
-
 from zonal.plan.placement import Placement
 from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
+from zonal.spark.addresses import addressed
 from zonal.spark.failures import told_in_words
 from zonal.spark.progress import Stage, watch
 from zonal.spark.session import is_on_this_machine, settings
 from zonal.spark.shipment import carried
 from zonal.spark.splits import dealt
+from zonal.spark.versions import batch_settings, collected
 from zonal.worker.exchange import payload, results
 from zonal.worker.splits import Split
 from zonal.worker.tasks import read_step, write_step
@@ -19,10 +19,9 @@ from zonal.worker.tasks import read_step, write_step
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_BATCH_ROWS, _BATCH_BYTES = 256, 32 * 1024**2
+"""Rows are payloads of up to some megabytes: a batch of a few hundred is large already."""
 _SETTINGS = {
-    # Rows are payloads of up to some megabytes: a batch of a few hundred is large already.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(32 * 1024**2),
     "spark.sql.adaptive.enabled": "false",  # the number of tasks is planned; merging some would double their memory
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
 }
@@ -50,10 +49,11 @@ def run_job(
 
     with told_in_words("Spark couldn't finish the rewrite"):
         by_value = not is_on_this_machine(spark)
-        read = carried(read_step(scan.reading, scan.storage, placement), by_value=by_value)
+        read = carried(addressed(read_step(scan.reading, scan.storage, placement)), by_value=by_value)
         write = carried(write_step(scan.reading.schema, writing, placement), by_value=by_value)
-        with settings(spark, _SETTINGS), watch(spark, tell, wait):
+        batches = batch_settings(spark, rows=_BATCH_ROWS, size=_BATCH_BYTES)
+        with settings(spark, {**_SETTINGS, **batches}), watch(spark, tell, wait):
             placed = dealt(spark, splits).mapInArrow(read, payload.COLUMNS)
-            gathered = placed.repartitionById(placement.tasks, F.col("task"))
-            returned = gathered.mapInArrow(write, results.COLUMNS).toArrow()
+            gathered = placed.repartition(placement.tasks, "task")
+            returned = collected(gathered.mapInArrow(write, results.COLUMNS))
     return results.read_results(returned)

@@ -7,7 +7,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +23,10 @@ from zonal.spark.jvm import (
     start_jvm,
     telling_slowness,
 )
+from zonal.spark.versions import check_pyspark, check_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-OLDEST = 4, 1
-"""Spark 4.1 is the first with `repartitionById`."""
 
 _MOST_DRIVER_BYTES, _LEAST_DRIVER_BYTES = 4 << 30, 1 << 30
 LOCAL: Mapping[str, str] = {
@@ -84,7 +81,7 @@ def spark_session(
             raise ZonalError(
                 f"A Spark session already runs in this process: leave out {', '.join(asked)}, or stop it first."
             )
-        _check_version(running.version, "The running Spark")
+        check_version(running.version, "The running Spark")
         yield running
         return
     remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
@@ -164,27 +161,6 @@ def is_local_master(master: str) -> bool:
     return re.match(r"local(\[|$)", master) is not None
 
 
-def check_pyspark(remote: str | None = None) -> None:
-    """Refuse what needs Spark where pyspark isn't installed, or is too old."""
-    try:
-        import pyspark  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name != "pyspark":
-            raise
-        raise ZonalError("This needs Spark. Run: pip install 'zonal[spark]'") from None
-
-    _check_version(pyspark.__version__, "pyspark")
-    if remote is not None and find_spec("grpc") is None:
-        raise ZonalError("Spark Connect needs more of pyspark. Run: pip install 'pyspark[connect]'")
-
-
-def _check_version(version: str, what: str) -> None:
-    match = re.match(r"(\d+)\.(\d+)", version)
-    if match and (int(match[1]), int(match[2])) < OLDEST:
-        least = ".".join(map(str, OLDEST))
-        raise ZonalError(f"{what} has version {version}; zonal needs Spark {least} or later. Update it.")
-
-
 def _running() -> "SparkSession | None":
     from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -237,7 +213,7 @@ def _start(master: str | None, remote: str | None, conf: Mapping[str, str], tell
                 start_jvm({"spark.master": str(here), **options})
             session = builder.getOrCreate()
             quiet_accumulators(session)
-            _check_version(session.version, "The Spark server")  # the first call that a Connect server must answer
+            check_version(session.version, "The Spark server")  # the first call that a Connect server must answer
             return session
         except ZonalError:
             raise

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+import numpy as np
 
+from zonal.spark.addresses import addresses
 from zonal.worker.splits import Split, split_text
 
 if TYPE_CHECKING:
@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 def dealt(spark: "SparkSession", splits: Sequence[Split]) -> "DataFrame":
     """Return one row per split, as text, each in its own partition."""
     texts = [split_text(split) for split in splits]
-    table = pa.table({"split": texts, "number": pa.array(range(len(splits)), pa.int32())})
-    return spark.createDataFrame(table).repartitionById(len(splits), F.col("number")).select("split")
+    rows = list(zip(texts, addresses(np.arange(len(splits))).tolist(), strict=True))
+    return spark.createDataFrame(rows, "split string, address int").repartition(len(rows), "address").select("split")

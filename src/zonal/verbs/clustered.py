@@ -25,7 +25,7 @@ def clustered(layout: str | Layout, *, files: int) -> "Callable[[DataFrame], Dat
         >>> df.transform(step).write.parquet("events")  # doctest: +SKIP
     """
     check_arguments(clustered, locals())
-    from zonal.spark.session import check_pyspark  # noqa: PLC0415 - pyspark is an extra
+    from zonal.spark.versions import check_pyspark  # noqa: PLC0415 - pyspark is an extra
 
     check_pyspark()
     from zonal.spark.frame import clustered as step  # noqa: PLC0415

@@ -47,7 +47,7 @@ def read(
         10
     """
     check_arguments(read, locals())
-    from zonal.spark.session import check_pyspark  # noqa: PLC0415 - pyspark is an extra
+    from zonal.spark.versions import check_pyspark  # noqa: PLC0415 - pyspark is an extra
 
     check_pyspark()
     from zonal.spark.rows import read_rows  # noqa: PLC0415
