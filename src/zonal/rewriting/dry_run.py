@@ -1,6 +1,5 @@
 """Plan what `cluster` would do, without changing the table and without Spark."""
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,7 @@ from zonal.study.advice_request import Progress, silent
 from zonal.study.sample import OVERHEAD
 from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot
+from zonal.worker.machine import processors
 
 START_SECONDS = 11.0
 """Measured time to start the JVM, the Python workers and the first job, whatever the table's size."""
@@ -93,8 +93,8 @@ def plan_clustering(source: Table, request: Request, progress: Progress = silent
         commits=len(groups),
         new_files=division.files,
         new_bytes=round(rows * sizes.row_bytes),
-        seconds=START_SECONDS + rows * sizes.row_seconds * OVERHEAD / _cores(),
-        cores=_cores(),
+        seconds=START_SECONDS + rows * sizes.row_seconds * OVERHEAD / processors(),
+        cores=processors(),
         queries=0 if learned is None else len(learned.asked),
         share_before=None if learned is None else learned.before,
         share_predicted=None if learned is None else learned.predicted,
@@ -104,8 +104,3 @@ def plan_clustering(source: Table, request: Request, progress: Progress = silent
         not_taken=not_taken,
         note=too_small(job.snapshot, job.snapshot.files.paths.take(pa.array(chosen)).to_pylist(), job.layout),
     )
-
-
-def _cores() -> int:
-    """Count the cores that this process may use; a container may have fewer than the machine."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -24,6 +24,7 @@ from zonal.spark.jvm import (
     telling_slowness,
 )
 from zonal.spark.versions import check_pyspark, check_version
+from zonal.worker.machine import memory_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -264,10 +265,5 @@ def _environment(here: str | None, remote: str | None) -> Iterator[None]:
 
 def _driver_bytes() -> int:
     """Return the JVM's share of the memory: the Python workers, which hold the rows, need the rest."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return _LEAST_DRIVER_BYTES
-    with suppress(OSError, ValueError):  # "max" in a container without a limit
-        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    memory = memory_bytes(unknown=_LEAST_DRIVER_BYTES)
     return min(max(memory // 4, _LEAST_DRIVER_BYTES), _MOST_DRIVER_BYTES)
