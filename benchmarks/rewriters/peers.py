@@ -26,6 +26,7 @@ class Peer:
 ALL = (
     Peer("zonal-delta-zorder", "zonal zorder, Delta", "delta", "zonal_spark.delta_zorder"),
     Peer("zonal-delta-hilbert", "zonal hilbert, Delta", "delta", "zonal_spark.delta_hilbert"),
+    Peer("zonal-here", "zonal zorder, Delta, no Spark", "delta", "zonal_here.delta_zorder"),
     Peer("zonal-iceberg-zorder", "zonal zorder, Iceberg", "iceberg", "zonal_spark.iceberg_zorder"),
     Peer("zonal-iceberg-hilbert", "zonal hilbert, Iceberg", "iceberg", "zonal_spark.iceberg_hilbert"),
     Peer("delta-zorder", "Delta OPTIMIZE ZORDER BY", "delta", "delta_spark.zorder"),

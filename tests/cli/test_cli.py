@@ -296,7 +296,7 @@ def test_mistakes_with_learned_layouts_are_explained_before_spark_starts(
 
 def run_here_instead(monkeypatch, *line):
     """Run a command in this process, with rewrites in it, too: no Spark is started."""
-    monkeypatch.setattr("zonal.verbs.cluster.spark_runner", lambda *_: nullcontext(run_here))
+    monkeypatch.setattr("zonal.verbs.cluster.runner_at", lambda *_: nullcontext(run_here))
     monkeypatch.setattr(sys, "argv", ["zonal", *map(str, line)])
     with pytest.raises(SystemExit) as stopped:
         main()

@@ -91,7 +91,7 @@ def test_what_several_commits_cost_is_said_before_the_first_one(tmp_path):
     table.cluster(**options, commit_every=size // 4 + size // PARTS // 2, progress=steps.append)
     noted = [at for at, step in enumerate(steps) if step.notice]
     assert len(noted) == 1
-    assert noted[0] < next(at for at, step in enumerate(steps) if step.name == "starting Spark")
+    assert noted[0] < next(at for at, step in enumerate(steps) if step.name == "sampling")
     assert "After 4 commits look-ups are predicted to read 2" in steps[noted[0]].notice
 
 

@@ -110,7 +110,10 @@ def cluster(
     max_amplification: Annotated[
         float | None, typer.Option(help="Most bytes to rewrite per byte that arrived.", show_default="3")
     ] = None,
-    master: Annotated[str | None, typer.Option(help="Spark master.", show_default="local[*]")] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(help="Spark master, or here for threads of this process, without Spark.", show_default="local[*]"),
+    ] = None,
     remote: Annotated[str | None, typer.Option(help="Spark Connect server, as sc://HOST.", show_default=False)] = None,
     conf: Annotated[
         list[str] | None,
@@ -123,7 +126,7 @@ def cluster(
     output: OutputAs = OutputFormat.text,
     report: ReportTo = None,
 ) -> None:
-    """Rewrite a table on Spark so that queries skip most of its files, and commit the new files atomically."""
+    """Rewrite a table, on Spark, so that queries skip most of its files, and commit the new files atomically."""
     from zonal.report.machine.json_form import to_json, without_cuts  # noqa: PLC0415
     from zonal.report.terminal.cluster import committed_text, print_clustering, print_plan  # noqa: PLC0415
     from zonal.rewriting.budget import Budget  # noqa: PLC0415

@@ -20,7 +20,7 @@ from zonal.demo.telemetry import telemetry
 from zonal.errors import ZonalError, quoted
 from zonal.layouts.ranks import bind
 from zonal.rewriting.in_place import Runner
-from zonal.rewriting.on_spark import spark_runner
+from zonal.rewriting.places import runner_at
 from zonal.spark.place import Spark
 from zonal.workload.logs import Logs
 
@@ -58,7 +58,7 @@ def tell(request: DemoRequest, on_chapter: OnChapter, report: Report, *, runner:
     _check(request)
     own = _own(request, report)
     report("starting Spark")
-    running = spark_runner(runner or Spark(master="local[*]"))
+    running = runner_at(runner or Spark(master="local[*]"))
     with _folder(request.into) as folder, running as run_steps:
         report("making telemetry")
         rows = telemetry(request.rows) if own is None else own

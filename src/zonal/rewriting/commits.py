@@ -39,7 +39,6 @@ def rewrite_in_commits(
         report(Step("planning", notice=small))
     refuse_unwritable(job.writing(run), run)
     ranks = [_ranks(job, job.snapshot, unit, run, report) for unit in units]  # before Spark starts
-    report(Step("starting Spark"))
     commits: list[Done] = []
     try:
         with running as runner:

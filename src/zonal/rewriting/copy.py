@@ -19,7 +19,7 @@ from zonal.rewriting.request import Request, refuse_columns, refuse_unwritable
 from zonal.snapshot import Snapshot
 from zonal.storage import local_path
 from zonal.tables.protocol import Destination, Readable, Table, is_readable
-from zonal.values.progress import Progress, Step
+from zonal.values.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,6 @@ def copy_table(
     refuse_columns(snapshot.schema, layout)
     copy = plan_copy(source, snapshot, destination, layout, run, request.files.codec)
     refuse_unwritable(copy.writing, run)
-    report(Step("starting Spark"))
     steps = told(report, sized(snapshot, np.arange(len(snapshot.files))))
     with running as runner:
         return layout, run_copy(copy, destination, runner, steps, verify=request.files.verify)

@@ -13,7 +13,7 @@ from zonal.errors import ZonalError, quoted, suggestion
 SECONDS = 10.0
 """Time limit for an answer from all addresses of a master, or from a server."""
 
-_MASTERS = ("local", "local[*]", "local[4]", "yarn", "spark://HOST:7077", "k8s://https://HOST:443")
+_MASTERS = ("here", "local", "local[*]", "local[4]", "yarn", "spark://HOST:7077", "k8s://https://HOST:443")
 _MASTER = re.compile(r"local(-cluster)?(\[.*\])?|yarn|(spark|k8s)://.+")
 _CHECK = "Start it there, or check the host, the port and firewalls between."
 
@@ -21,7 +21,7 @@ _CHECK = "Start it there, or check the host, the port and firewalls between."
 def check_master(master: str) -> None:
     """Raise an error where Spark knows no such master, or where none answers."""
     if not _MASTER.fullmatch(master):
-        near = suggestion(master, ["yarn", "local"]) if re.fullmatch(r"[\w-]+", master) else ""
+        near = suggestion(master, ["yarn", "local", "here"]) if re.fullmatch(r"[\w-]+", master) else ""
         known = near if near.startswith("Did") else f"Masters are: {', '.join(_MASTERS)}."
         raise ZonalError(f"Spark knows no master {shown(master)}. {known}")
     if master.startswith("spark://"):

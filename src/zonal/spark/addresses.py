@@ -7,8 +7,10 @@ partitions are less even then, and nothing is lost.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from zonal.values.arrays import Int32Array, Int64Array
@@ -22,7 +24,7 @@ def addresses(partitions: Int32Array | Int64Array) -> Int32Array:
     >>> addresses(np.array([0, 1, 5000])).tolist()
     [-1693959553, -1910889132, -1774687625]
     """
-    word = partitions.astype(np.uint32)
+    word: npt.NDArray[Any] = partitions.astype(np.uint32)
     word = (word ^ word >> 16) * _inverse(0xC2B2AE35)
     word = (word ^ word >> 13 ^ word >> 26) * _inverse(0x85EBCA6B)
     word = ((word ^ word >> 16 ^ 4) - np.uint32(0xE6546B64)) * _inverse(5)

@@ -91,7 +91,8 @@ def _placed(plain: "DataFrame", inputs: "Sequence[Column]", plan: "_Plan", *, by
 
         with warnings.catch_warnings():  # Spark prefers type hints, which a carried function doesn't have
             warnings.simplefilter("ignore", UserWarning)
-            place = arrow_udf(carried(plan.places, by_value=by_value), plan.spark_type, ArrowUDFType.SCALAR_ITER)
+            kind = plan.spark_type.simpleString()
+            place = arrow_udf(carried(plan.places, by_value=by_value), kind, ArrowUDFType.SCALAR_ITER)
         return plain.select("*", place(*inputs).alias("place"))
     given = plain.select("*", *(column.alias(f"input{number}") for number, column in enumerate(inputs)))
     schema = T.StructType([*plain.schema, T.StructField("place", plan.spark_type)])

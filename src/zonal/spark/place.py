@@ -3,13 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+HERE = "here"
+"""The master that stands for no Spark at all."""
+
 
 @dataclass(frozen=True)
 class Spark:
     """Where a new Spark session runs, and its settings.
 
     Arguments:
-        master: the Spark master, such as `yarn` or `local[4]`; by default, all cores of this machine.
+        master: the Spark master, such as `yarn` or `local[4]`; by default, all cores of this machine. With `here`,
+            threads of this process do the work, without Spark and Java.
         remote: a Spark Connect server, as `sc://HOST`, instead of a master.
         conf: settings of the session.
 

@@ -23,6 +23,7 @@ from zonal.spark.jvm import (
     start_jvm,
     telling_slowness,
 )
+from zonal.spark.place import HERE
 from zonal.spark.versions import check_pyspark, check_version
 from zonal.worker.machine import memory_bytes
 
@@ -43,6 +44,7 @@ LOCAL: Mapping[str, str] = {
 }
 """Default settings of a session on this machine."""
 _FAR = {"spark.app.name": "zonal", "spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
+_WITHOUT = ". Or do without: {} rewrites a table that fits this machine"
 _CONNECT_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
 
 Notice = Callable[[str], None]
@@ -69,7 +71,7 @@ def spark_session(
     or on the Spark Connect server at `remote`; it prints nothing, and is stopped at the end. `tell` hears
     of a start that takes long.
     """
-    check_pyspark(remote)
+    check_pyspark(remote, otherwise=_WITHOUT.format(option("master", HERE)))
     options = {"master": master, "remote": remote, "conf": conf or None}
     asked = [option(name) for name, value in options.items() if value is not None]
     if session is not None and asked:

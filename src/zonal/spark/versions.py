@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from zonal.errors import ColumnError, ZonalError, quoted
+from zonal.errors import ColumnError, ZonalError, option, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +19,8 @@ Version = tuple[int, int]
 
 OLDEST: Version = 3, 5
 """The oldest version that the tests run on."""
+_OWN_SERVERS: Version = 4, 0
+"""The first that brings the jar of the Spark Connect server."""
 _ARROW_RESULTS: Version = 4, 0
 """The first with `DataFrame.toArrow`."""
 _BOUNDED_BATCHES: Version = 4, 0
@@ -27,14 +29,17 @@ _COLUMN_FUNCTIONS: Version = 4, 1
 """The first with `arrow_udf`, a function of some columns while the others stay in the JVM."""
 
 
-def check_pyspark(remote: str | None = None) -> None:
-    """Refuse what needs Spark where pyspark isn't installed, is too old, or can't run on this Python."""
+def check_pyspark(remote: str | None = None, *, otherwise: str = "") -> None:
+    """Refuse what needs Spark where pyspark isn't installed, is too old, or can't run on this Python.
+
+    `otherwise` says how to do without Spark.
+    """
     try:
         import pyspark  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if error.name != "pyspark":
             raise
-        raise ZonalError("This needs Spark. Run: pip install 'zonal[spark]'") from None
+        raise ZonalError(f"This needs Spark. Run: pip install 'zonal[spark]'{otherwise}") from None
 
     check_version(pyspark.__version__, "pyspark")
     if _read(pyspark.__version__) < (4, 0) and find_spec("distutils") is None:
@@ -42,7 +47,14 @@ def check_pyspark(remote: str | None = None) -> None:
             f"pyspark {pyspark.__version__} needs distutils, which Python {sys.version_info[0]}.{sys.version_info[1]} "
             "has no more. Run: pip install setuptools. Or update pyspark to 4.0."
         )
-    if remote is not None and find_spec("grpc") is None:
+    if remote is None:
+        return
+    if remote.startswith("local") and _read(pyspark.__version__) < _OWN_SERVERS:
+        raise ZonalError(
+            f"pyspark {pyspark.__version__} can't start a Spark Connect server of its own. Start one, and give its "
+            f"address, as sc://HOST; or leave out {option('remote')}."
+        )
+    if find_spec("grpc") is None:
         raise ZonalError("Spark Connect needs more of pyspark. Run: pip install 'pyspark[connect]'")
 
 
@@ -100,7 +112,7 @@ def refuse_unpassable(schema: "StructType", spark: "SparkSession") -> None:
     for field in schema:
         try:
             to_arrow_type(field.dataType)
-        except TypeError:
+        except TypeError:  # noqa: PERF203 - a table has few columns
             raise ColumnError(
                 f"Column {quoted(field.name)} has type {field.dataType.simpleString()[:80]}, which Spark "
                 f"{spark.version} can't pass through Python. Leave it out, or use Spark {_text(_COLUMN_FUNCTIONS)} or "

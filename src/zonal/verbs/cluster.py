@@ -1,4 +1,4 @@
-"""`cluster`: rewrite a table's files in the order of a layout, on Spark, and commit them atomically."""
+"""`cluster`: rewrite a table's files in the order of a layout, and commit them atomically."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,8 @@ from zonal.rewriting.copy import copy_table
 from zonal.rewriting.dry_run import ClusteringPlan, plan_clustering
 from zonal.rewriting.learned import learned_for, settled
 from zonal.rewriting.new_files import NewFiles
-from zonal.rewriting.on_spark import Place, spark_runner
 from zonal.rewriting.outcome import Clustering, RunAccount, left, result_of
+from zonal.rewriting.places import Place, runner_at
 from zonal.rewriting.request import Job, Request, rewritable
 from zonal.tables.names import takes_catalog_options
 from zonal.tables.protocol import Table
@@ -89,7 +89,7 @@ def cluster(
         files: how new files are written, as `NewFiles`.
         budget: what the run may cost, as `Budget`.
         spark: the session to run in, or a `Spark` that says where a new one runs; by default, the one that runs, or a
-            new one. A function runs the work elsewhere.
+            new one. `Spark(master="here")` does without Spark, and a function runs the work elsewhere.
         display: what the result shows, as `Display`.
         database: the history to which the run is added: a URL, an open `History`, or None for nowhere.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
@@ -125,7 +125,7 @@ def cluster(
     if learned is not None and learned.layout is None:
         return left(snapshot, learned, account)
     request, run, note = settled(request, learned), new_run(), ""
-    running = spark_runner(spark, partial(_tell_notice, report))
+    running = runner_at(spark, partial(_tell_notice, report))
     if into is not None and destination is not None:
         chosen, done = copy_table(source, snapshot, destination, request, run, running, report)
         after = opened(into, catalog_options=True).snapshot()

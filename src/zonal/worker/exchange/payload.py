@@ -41,6 +41,8 @@ class Form:
     schema: pa.Schema
     words: int
     few_valued: tuple[str, ...] = ()
+    compression: str | None = "lz4"
+    """None where payloads stay on one machine: compressing them then costs more than moving them."""
 
     @cached_property
     def rows(self) -> pa.Schema:
@@ -77,7 +79,7 @@ def encode(
     values = values_of(numbered, form.few_valued, form.values).serialize() if form.few_valued else b""
     sink = pa.BufferOutputStream()
     places: list[_Place] = []
-    with pa.ipc.new_stream(sink, form.rows, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+    with pa.ipc.new_stream(sink, form.rows, options=pa.ipc.IpcWriteOptions(compression=form.compression)) as stream:
         stream.write_batch(whole.slice(0, 1).to_batches()[0].slice(0, 0))  # the schema goes out with the first batch
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             before = sink.tell()
