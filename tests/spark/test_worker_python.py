@@ -2,10 +2,15 @@
 
 import os
 import pickle
+import pickletools
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy
+import pyarrow as pa
 import pytest
 
 from zonal.errors import ZonalError
@@ -36,8 +41,46 @@ def test_a_worker_says_which_python_on_which_host_lacks_what():
         assert last.startswith(
             f"ImportError: the Python of a Spark worker, {sys.executable} on {os.uname().nodename}, "
         )
-        assert f"has no {lacks}. Install numpy and pyarrow there, or set PYSPARK_PYTHON" in last
+        assert f"has no {lacks}. Install numpy 2.1 and pyarrow 18 or later there, or set PYSPARK_PYTHON" in last
         assert reason(Exception(told.stderr.decode())) == last.removeprefix("ImportError: ")
+
+
+def test_a_worker_whose_numpy_lacks_a_name_says_its_versions():
+    from pyspark import cloudpickle
+
+    from zonal.layouts.keys import key_words
+
+    code = (
+        "import sys, pickle, numpy\n"
+        "for name in ('uint64', 'uint32', 'ndarray'):\n"
+        "    delattr(numpy, name)\n"
+        "pickle.loads(sys.stdin.buffer.read())"
+    )
+    pickled = cloudpickle.dumps(carried(key_words))
+    told = subprocess.run([sys.executable, "-c", code], check=False, input=pickled, capture_output=True, timeout=60)
+    last = told.stderr.decode().splitlines()[-1]
+    assert f"has numpy {numpy.__version__} and pyarrow {pa.__version__}, which can't run what was sent (" in last
+    assert reason(Exception(told.stderr.decode())) == last.removeprefix("ImportError: ")
+
+
+def test_functions_that_are_sent_name_nothing_private_of_numpy():
+    """Such names differ between versions; those of arrays and scalars themselves are numpy's own for all of them."""
+    from pyspark import cloudpickle
+
+    from zonal.spark.addresses import addressed
+    from zonal.spark.frame import _Plan
+    from zonal.spark.reservoir import draw, merge
+    from zonal.spark.shipment import shipped
+    from zonal.worker.read.scan import scan_step
+    from zonal.worker.tasks import read_step, write_step
+
+    placement = SimpleNamespace(key_count=1, few_valued=())
+    steps = [read_step(None, None, placement), write_step(pa.schema({}), None, placement), scan_step(None, None, None)]
+    with shipped():
+        pickled = [cloudpickle.dumps(step) for step in (*steps, addressed(draw(1, 1)), merge(1), _Plan.places)]
+    texts = {text for each in pickled for _, text, _ in pickletools.genops(each) if isinstance(text, str)}
+    private = {text for text in texts if re.match(r"numpy\.(\w+\.)*_", text)}
+    assert private <= {"numpy._core.multiarray", "numpy._core.numeric"}
 
 
 def test_carried_functions_run_on_the_driver_too():

@@ -80,14 +80,22 @@ def _loader() -> Callable[[bytes], Any]:
 
         try:
             return pickle.loads(pickled)  # noqa: S301 - pickled above
-        except ImportError as error:
+        except (ImportError, AttributeError) as error:  # the latter: a name that another version lacks
             import platform  # noqa: PLC0415
             import sys  # noqa: PLC0415
+            from importlib import metadata  # noqa: PLC0415
 
-            what = f"has no {error.name}" if isinstance(error, ModuleNotFoundError) else f"can't be used ({error})"
+            if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == error.name:
+                what = f"has no {error.name}"
+            else:
+                known = {each.metadata["Name"]: each.version for each in metadata.distributions()}
+                found = " and ".join(
+                    f"{name} {known.get(name, 'of no known version')}" for name in ("numpy", "pyarrow")
+                )
+                what = f"has {found}, which can't run what was sent ({error})"
             raise ImportError(
-                f"the Python of a Spark worker, {sys.executable} on {platform.node()}, {what}. Install numpy and "
-                f"pyarrow there, or set PYSPARK_PYTHON, or spark.pyspark.python, to a Python "
+                f"the Python of a Spark worker, {sys.executable} on {platform.node()}, {what}. Install numpy 2.1 and "
+                f"pyarrow 18 or later there, or set PYSPARK_PYTHON, or spark.pyspark.python, to a Python "
                 f"{sys.version_info[0]}.{sys.version_info[1]} that has them, before Spark starts"
             ) from None
 

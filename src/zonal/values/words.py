@@ -177,7 +177,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
             return kind
 
 
-def values_of(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def values_of(array: pa.Array, dtype: "npt.DTypeLike") -> npt.NDArray[Any]:
     """View the values' buffer of a fixed-width array, without a copy."""
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
@@ -190,7 +190,7 @@ def booleans_of(array: pa.Array) -> npt.NDArray[np.bool_]:
     return _bits(array.buffers()[1], array)
 
 
-def _view(buffer: pa.Buffer, dtype: npt.DTypeLike, count: int = -1, first: int = 0) -> npt.NDArray[Any]:
+def _view(buffer: pa.Buffer, dtype: "npt.DTypeLike", count: int = -1, first: int = 0) -> npt.NDArray[Any]:
     """View a buffer, read-only: it is the caller's data, and a write into it would change their rows."""
     view = np.frombuffer(buffer, dtype, count, first * np.dtype(dtype).itemsize)
     view.flags.writeable = False
