@@ -6,9 +6,10 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
 BROWSER := $(VENV)/.browser
 INTEROP := .venv-interop
+SPARKS ?= 3.5 4.0 4.1 4.2 newest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test simulate check format bench interop browser clean
+.PHONY: help setup demo test sparks simulate check format bench interop browser clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -35,6 +36,21 @@ demo: setup ## make telemetry tables, and tell their whole story: clustered, spo
 
 test: setup ## run the tests, two modules at a time
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=25
+
+# One environment per version, with its newest patch; a version that can't be had is skipped, and says so.
+sparks: $(SPARKS:%=.venv-spark-%/.ready) ## run the contract of cluster, clustered and read on other Sparks: SPARKS="3.5 4.0"
+	@set -e; for version in $(SPARKS); do \
+	  if [ -e .venv-spark-$$version/.ready ]; then \
+	    .venv-spark-$$version/bin/python -c 'import pyspark; print("Spark", pyspark.__version__)'; \
+	    .venv-spark-$$version/bin/python -m pytest -q -m spark $(CONTRACT); \
+	  else echo "Spark $$version: skipped, as pip can't install it here"; fi; \
+	done
+
+CONTRACT := tests/spark/test_spark.py tests/spark/test_frame.py tests/spark/test_read.py tests/spark/test_rewrite.py
+.venv-spark-%/.ready: pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(@D)/bin/python -m pip install --quiet --editable . --group dev "pandas<3" "pyspark$(if $(filter newest,$*),>=4.2,==$*.*)" && touch $@ || true
 
 SEEDS ?= 0:100
 KINDS ?=
@@ -80,4 +96,4 @@ browser: $(BROWSER) ## look at the pages in the Chromium on the PATH; without on
 	$(BIN)/python -m pytest -m browser tests/browser
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(INTEROP) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(INTEROP) .venv-spark-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

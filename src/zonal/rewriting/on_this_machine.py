@@ -37,7 +37,7 @@ class ThisMachine:
         self, scan: Scan, writing: Writing, placement: Placement, splits: Sequence[Split], report: Report
     ) -> tuple[list[ReadTally], list[Written]]:
         """Rewrite the scan's rows into new files, and return what was read and what was written."""
-        read = read_step(scan.reading, scan.storage, placement, compressed=False)
+        read = read_step(scan.reading, scan.storage, placement)
         write = write_step(scan.reading.schema, writing, placement)
         with closing(Spill(self.spill_bytes)) as spill, _Crew(self.threads) as crew:
 

@@ -28,15 +28,14 @@ Batches = Iterable[pa.RecordBatch]
 Step = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
-def read_step(reading: Reading, storage: Storage, placement: Placement, *, compressed: bool = True) -> Step:
-    """Return the step from splits (one JSON text per row) to payloads, `compressed` or not, and tallies."""
+def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
+    """Return the step from splits (one JSON text per row) to payloads and tallies."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         forget_archives()
         reader = Reader(reading, storage)
         task_of_piece = placement.task_of_file[placement.file_of_piece]
-        codec = "lz4" if compressed else None
-        form = Form(reading.schema, placement.key_count, placement.few_valued, codec)
+        form = Form(reading.schema, placement.key_count, placement.few_valued)
         for batch in batches:
             for text in batch.column(0).to_pylist():
                 chunk = _Chunk()

@@ -41,8 +41,6 @@ class Form:
     schema: pa.Schema
     words: int
     few_valued: tuple[str, ...] = ()
-    compression: str | None = "lz4"
-    """None where payloads stay on one machine: compressing them then costs more than moving them."""
 
     @cached_property
     def rows(self) -> pa.Schema:
@@ -79,7 +77,7 @@ def encode(
     values = values_of(numbered, form.few_valued, form.values).serialize() if form.few_valued else b""
     sink = pa.BufferOutputStream()
     places: list[_Place] = []
-    with pa.ipc.new_stream(sink, form.rows, options=pa.ipc.IpcWriteOptions(compression=form.compression)) as stream:
+    with pa.ipc.new_stream(sink, form.rows, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
         stream.write_batch(whole.slice(0, 1).to_batches()[0].slice(0, 0))  # the schema goes out with the first batch
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             before = sink.tell()
@@ -93,10 +91,14 @@ def encode(
 
 
 def _records(buffer: pa.Buffer, places: Sequence[_Place], task_of_piece: Int64Array) -> pa.RecordBatch:
-    """Cut the stream into its messages without copying: they are contiguous."""
-    offsets = np.array([*(place.start for place in places), places[-1].end], np.int32)
+    """Cut the stream into its messages without copying: they are contiguous.
+
+    Offsets begin at 0: older versions of pyarrow send others along with a buffer that is cut off.
+    """
+    first = places[0].start
+    offsets = np.array([*(place.start - first for place in places), places[-1].end - first], np.int32)
     pieces = np.array([place.piece for place in places], np.int32)
-    payloads = pa.Array.from_buffers(pa.binary(), len(places), [None, pa.py_buffer(offsets), buffer])
+    payloads = pa.Array.from_buffers(pa.binary(), len(places), [None, pa.py_buffer(offsets), buffer.slice(first)])
     odd = [place.odd for place in places]
     return records(task_of_piece[pieces], pieces, [place.rows for place in places], payloads, odd)
 
