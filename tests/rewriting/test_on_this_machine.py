@@ -45,8 +45,8 @@ def test_threads_and_spilled_rows_change_no_row_and_no_file(tmp_path, machine):
         each.cluster(runner, by=["x", "y"], target_file_size=20_000, verify=True, progress=steps.append)
         for each, runner in zip(tables, (ThisMachine(1), machine), strict=True)
     ]
-    assert done[0].added_files == done[1].added_files > 3
-    assert done[0].added_bytes == done[1].added_bytes
+    assert done[0].change.added_files == done[1].change.added_files > 3
+    assert done[0].change.added_bytes == done[1].change.added_bytes
     for each in tables:
         assert_same_rows(each.rows(), ROWS)
     for name in ("reading", "writing"):
@@ -58,7 +58,7 @@ def test_the_master_here_needs_no_spark(table, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)  # an import of it fails
     steps = []
     done = cluster(table.name, by=["x", "y"], spark=Spark(master=HERE), progress=steps.append)
-    assert done.rows == 6000
+    assert done.change.rows == 6000
     assert "starting Spark" not in [step.name for step in steps]
     assert_same_rows(table.rows(), ROWS)
 

@@ -28,11 +28,11 @@ def test_a_rewrite_keeps_the_rows_and_narrows_the_files(spark, tmp_path, home):
     table = home(tmp_path).make(parts_of(ROWS, 4))
     files = NewFiles(target_file_size=12_000, verify=True)
     done = cluster(table.name, by=["x", "y"], files=files, spark=spark, **table.options)
-    assert done.rows == 4000
-    assert done.added_files > 4
+    assert done.change.rows == 4000
+    assert done.change.added_files > 4
     assert_same_rows(table.rows(), ROWS)
     again = cluster(table.name, by=["x", "y"], files=files, spark=spark, **table.options)
-    assert not again.versions
+    assert not again.run.versions
 
 
 def test_a_copy_has_all_rows(spark, tmp_path):
