@@ -25,7 +25,7 @@ def refusal(check, name):
     ("master", "told"),
     [
         ("yran", "Spark knows no master 'yran'. Did you mean 'yarn'?"),
-        ("mesos://host:5050", "Spark knows no master 'mesos://host:5050'. Masters are: local, local[*], "),
+        ("mesos://host:5050", "Spark knows no master 'mesos://host:5050'. Masters are: here, local, local[*], "),
         ("spark://host", "'spark://host' is no address of a Spark master: write it as spark://HOST:PORT."),
         ("spark://nosuch.invalid:7077", "'spark://nosuch.invalid:7077': the host isn't known ("),
         ("spark://127.0.0.1:1", "No Spark master answers at 'spark://127.0.0.1:1': Connection refused. Start it"),
