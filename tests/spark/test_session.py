@@ -40,7 +40,8 @@ def test_old_versions_are_refused(version):
 
 
 def test_a_master_and_a_server_exclude_each_other():
-    assert refusal(master="local", remote="sc://host") == "Say master='local' or remote='sc://host', not both."
+    told = "Say spark=Spark(master='local') or spark=Spark(remote='sc://host'), not both."
+    assert refusal(master="local", remote="sc://host") == told
 
 
 def test_memory_of_the_driver_is_bounded(monkeypatch):
