@@ -201,14 +201,14 @@ def test_a_lost_answer_of_the_catalog_is_recognized(error, tmp_path, monkeypatch
 
 def test_an_unknown_outcome_keeps_the_files_and_a_repeated_batch_finds_out(tmp_path, monkeypatch):
     table = Delta(tmp_path).make([part(0)])
-    real = deltacommit.put_if_absent
+    real = deltacommit.put_version
 
     def put(*given, **named):
         real(*given, **named)
         raise CommitUnknownError("the disk is gone")
 
     with monkeypatch.context() as broken:
-        broken.setattr(deltacommit, "put_if_absent", put)
+        broken.setattr(deltacommit, "put_version", put)
         with pytest.raises(CommitUnknownError):
             append_to(table, part(1), by="x", transaction=("s", 1))
     assert append_to(table, part(1), transaction=("s", 1)).repeated

@@ -207,7 +207,7 @@ def test_when_nobody_knows_whether_a_commit_happened_its_files_stay(table, monke
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_an_interrupted_commit_never_takes_files_from_the_table(moment, table, monkeypatch):
     version = table.version()
-    name, place = ("put_if_absent", deltacommit) if table.format == "delta" else ("commit_table", SqlCatalog)
+    name, place = ("put_version", deltacommit) if table.format == "delta" else ("commit_table", SqlCatalog)
     real = getattr(place, name)
 
     def interrupted(*given, **named):
@@ -229,7 +229,7 @@ def test_an_interrupted_creation_never_takes_files_from_the_copy(target, tmp_pat
 
     source = Delta(tmp_path, "source").make([BEFORE])
     copy = home(target, tmp_path, "copy")
-    name, place = ("put_if_absent", deltacreate) if target == "delta" else ("commit_table", SqlCatalog)
+    name, place = ("put_version", deltacreate) if target == "delta" else ("commit_table", SqlCatalog)
     real = getattr(place, name)
 
     def interrupted(*given, **named):
@@ -259,9 +259,9 @@ def dying(step):
         die()
 if stage == "committed":
     if kind == "delta":
-        from zonal.tables.delta import commit as deltacommit
-        real = deltacommit._link
-        deltacommit._link = lambda *given: (real(*given), die())
+        from zonal.storage import hard_links
+        real = hard_links._link
+        hard_links._link = lambda *given: (real(*given), die())
     else:
         from pyiceberg.catalog.sql import SqlCatalog
         real = SqlCatalog.commit_table

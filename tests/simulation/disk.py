@@ -43,7 +43,7 @@ def heard(world: World) -> Iterator[None]:
         yield
 
 
-def _passed(world: World, kind: str, path: object, call: Callable[[], Any], *, nested: bool = False) -> Any:
+def passed(world: World, kind: str, path: object, call: Callable[[], Any], *, nested: bool = False) -> Any:
     """Make a call an event, and note what it writes or removes."""
     place = local(path)
     if not world.listening:
@@ -83,35 +83,35 @@ class Disk(pa.fs.LocalFileSystem):
     def open_output_stream(self, path, **named):
         if not self.world.listening:
             return super().open_output_stream(path, **named)
-        sink = _passed(self.world, "create", path, lambda: Sink(self.world, path))
+        sink = passed(self.world, "create", path, lambda: Sink(self.world, path))
         return pa.PythonFile(sink, mode="w")
 
     def open_input_file(self, path):
-        return _passed(self.world, "read", path, lambda: super(Disk, self).open_input_file(path))
+        return passed(self.world, "read", path, lambda: super(Disk, self).open_input_file(path))
 
     def open_input_stream(self, path, **named):
-        return _passed(self.world, "read", path, lambda: super(Disk, self).open_input_stream(path, **named))
+        return passed(self.world, "read", path, lambda: super(Disk, self).open_input_stream(path, **named))
 
     def get_file_info(self, asked):
         if isinstance(asked, pa.fs.FileSelector):
             # Sorted, since the order of a folder is the disk's secret.
             real = super().get_file_info
-            return _passed(self.world, "list", asked.base_dir, lambda: sorted(real(asked), key=lambda info: info.path))
+            return passed(self.world, "list", asked.base_dir, lambda: sorted(real(asked), key=lambda info: info.path))
         first = asked if isinstance(asked, str) else ", ".join(map(str, asked))
-        return _passed(self.world, "stat", first, lambda: super(Disk, self).get_file_info(asked))
+        return passed(self.world, "stat", first, lambda: super(Disk, self).get_file_info(asked))
 
     def create_dir(self, path, **named):
-        return _passed(self.world, "mkdir", path, lambda: super(Disk, self).create_dir(path, **named))
+        return passed(self.world, "mkdir", path, lambda: super(Disk, self).create_dir(path, **named))
 
     def delete_dir(self, path):
-        return _passed(self.world, "rmdir", path, lambda: super(Disk, self).delete_dir(path))
+        return passed(self.world, "rmdir", path, lambda: super(Disk, self).delete_dir(path))
 
     def delete_file(self, path):
-        return _passed(self.world, "rm", path, lambda: super(Disk, self).delete_file(path))
+        return passed(self.world, "rm", path, lambda: super(Disk, self).delete_file(path))
 
     def move(self, src, dest):
         self.world.created.append(local(dest))
-        return _passed(self.world, "move", src, lambda: super(Disk, self).move(src, dest))
+        return passed(self.world, "move", src, lambda: super(Disk, self).move(src, dest))
 
 
 class Sink:
@@ -184,7 +184,7 @@ def _hear_system(stack: ExitStack, world: World) -> None:
     def linked(source, target, **named):
         if not _is_about(world, target):
             return link(source, target, **named)
-        return _passed(world, "link", target, lambda: link(source, target, **named))
+        return passed(world, "link", target, lambda: link(source, target, **named))
 
     replaced(stack, os, "link", linked)
     for name in ("fsync", "fdatasync"):
@@ -199,9 +199,9 @@ def _hear_path(stack: ExitStack, world: World, owner: object, name: str, kind: s
         if not _is_about(world, path):
             return real(path, *given, **named)
         if name == "iterdir":
-            return iter(_passed(world, kind, path, lambda: sorted(real(path))))
+            return iter(passed(world, kind, path, lambda: sorted(real(path))))
         reads = kind == "open" and (given or ["r"])[0].startswith("r")
-        found = _passed(world, "read" if reads else kind, path, lambda: real(path, *given, **named))
+        found = passed(world, "read" if reads else kind, path, lambda: real(path, *given, **named))
         return Opened(world, str(path), found) if kind == "open" and not reads else found
 
     replaced(stack, owner, name, call)
@@ -213,7 +213,7 @@ def _is_about(world: World, path: object) -> bool:
 
 def _flushed(world: World, real: Callable[[int], None], descriptor: int) -> None:
     if world.listening:
-        _passed(world, "fsync", _named(descriptor), lambda: None)
+        passed(world, "fsync", _named(descriptor), lambda: None)
     else:
         real(descriptor)
 
@@ -265,13 +265,13 @@ def _hear_iceberg(stack: ExitStack, world: World) -> None:
     def created(self, overwrite=False):
         if not world.listening:
             return create(self, overwrite)
-        file = _passed(world, "io.create", self.location, lambda: create(self, overwrite))
+        file = passed(world, "io.create", self.location, lambda: create(self, overwrite))
         return Uploaded(world, self.location, file)
 
     def hear(owner: type, name: str, kind: str, real: Callable[..., Any], place: Callable[..., object]) -> None:
         def call(self, *given, **named):
             nested = owner is SqlCatalog
-            return _passed(world, kind, place(self, *given), lambda: real(self, *given, **named), nested=nested)
+            return passed(world, kind, place(self, *given), lambda: real(self, *given, **named), nested=nested)
 
         replaced(stack, owner, name, call)
 

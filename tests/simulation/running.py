@@ -6,7 +6,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,14 @@ from simulation.iceberg_ledger import Iceberg1, Iceberg3, IcebergLedger
 from simulation.ledgers import Ledger
 from simulation.schedules import drawn
 from simulation.seeding import seeded
+from simulation.store import stored
 from simulation.verbs import VERBS, Asked, Verb
 from support.local_runner import run_here
 
 LEDGERS: dict[str, tuple[type[Ledger], ...]] = {
     "delta": (DeltaLedger,),
     "delta-dv": (VectorLedger,),
+    "delta-store": (DeltaLedger,),
     "iceberg1": (Iceberg1,),
     "iceberg2": (IcebergLedger,),
     "iceberg3": (Iceberg3,),
@@ -34,6 +36,8 @@ LEDGERS: dict[str, tuple[type[Ledger], ...]] = {
     "clean-iceberg": (Iceberg1, IcebergLedger, Iceberg3),
 }
 """Kinds of schedules, and the tables of each."""
+STORED = ("delta-store",)
+"""Kinds whose commits go to an object store."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,8 @@ def _run(kind: str, seed: int, folder: Path, world: World, things: Drawing | Non
     world.things = (things or partial(drawn, catalog=catalog, more=verb.calls))(rng, ledger, world)
     stale: list[str] = []
     world.on_commit = lambda: (verb.committed(ledger, asked), stale.extend(_stale(verb, ledger)))
-    error = _perform(verb, ledger, asked, world)
+    with stored(world) if kind in STORED else nullcontext():
+        error = _perform(verb, ledger, asked, world)
     found = [*dict.fromkeys(stale), *violations(verb, ledger, world, asked, error)]
     found = [text.replace(str(folder), "") for text in found]
     outcome = "crash" if world.dead else type(error).__name__ if error is not None else "done"

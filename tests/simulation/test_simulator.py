@@ -104,6 +104,6 @@ def test_an_untrue_message_is_noticed(monkeypatch):
         real(*given, **named)
         raise zonal.errors.TableError("Nothing was committed.")
 
-    real = zonal.tables.delta.commit.put_if_absent
-    monkeypatch.setattr(zonal.tables.delta.commit, "put_if_absent", late)
+    real = zonal.tables.delta.commit.put_version
+    monkeypatch.setattr(zonal.tables.delta.commit, "put_version", late)
     assert "untrue-nothing" in run_schedule("delta", 0, things=lambda *_: []).categories

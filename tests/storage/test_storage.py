@@ -1,10 +1,14 @@
 """Locations that can't be opened, told in time with cause, server and what to check; options, none of them ignored."""
 
+import os
 import pickle
+import re
 import socket
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs
@@ -22,6 +26,7 @@ from zonal.storage.arguments import azure_arguments, s3_arguments
 from zonal.storage.causes import cause_of, hidden
 from zonal.storage.location import catalog_hint
 from zonal.storage.options import Given, check_options, for_pyiceberg, needs_pyiceberg
+from zonal.storage.secrets import revealed
 from zonal.tables.iceberg.io import StoredFileIO, opened_by_storage
 from zonal.tables.registry import open_destination, open_table
 
@@ -55,6 +60,20 @@ def silent(monkeypatch):
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
+@dataclass(frozen=True)
+class Request:
+    """A request that a server heard."""
+
+    line: str
+    authorization: str
+
+    @property
+    def signer(self):
+        """The key that signed it."""
+        found = re.search("Credential=([^/]+)/", self.authorization)
+        return found and found[1]
+
+
 @contextmanager
 def answering(files=(), *, status=404, body=b""):
     """A server that has some files, as S3 has them, and answers everything else with a status; yields all requests."""
@@ -63,7 +82,7 @@ def answering(files=(), *, status=404, body=b""):
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            heard.append(f"{self.command} {self.path}")
+            heard.append(Request(f"{self.command} {self.path}", self.headers.get("Authorization", "")))
             data = files.get(self.path.partition("?")[0])
             first, found = 0, body if data is None else data
             if data is not None and (asked := self.headers.get("Range")):
@@ -261,7 +280,7 @@ def test_the_endpoint_of_the_environment_holds_for_iceberg(closed, monkeypatch):
 
 
 def test_a_catalog_that_never_answers_is_named_in_time(silent, monkeypatch):
-    monkeypatch.setattr("zonal.tables.iceberg.table.PATIENCE", 0.2)
+    monkeypatch.setattr("zonal.tables.iceberg.catalogs.PATIENCE", 0.2)
     options = {"type": "rest", "uri": silent, "token": SECRET}
     message = failed(lambda: open_table("iceberg:db.t", catalog="far", storage_options=options))
     assert f"at {silent} didn't answer within 0.2 seconds" in message
@@ -295,7 +314,7 @@ TYPED = {
     "C:/lake/t": "/mnt/c/lake/t",
     "\\\\server\\share": "mount the share",
     "minio://box/t": "s3://BUCKET/PATH",
-    "main.sales.events": "iceberg:sales.events with catalog='main'",
+    "main.sales.events": "iceberg:main.sales.events (with catalog, where",
     "sales.events": "iceberg:sales.events,",
     "https://host/t/0.metadata.json": "object store",
     "iceberg:s3://box/t": "metadata.json",
@@ -351,7 +370,7 @@ def test_workers_get_the_drivers_endpoint(closed, monkeypatch):
 
 def test_a_location_may_hold_options_and_given_ones_win():
     storage = Storage("s3://me:pa%2Fss@box/t?region=eu-west-1", {"aws_access_key_id": "other"})
-    found = dict(storage._store_at("s3://box/t").arguments)
+    found = dict(storage.store_at("s3://box/t").arguments)
     assert found == {"access_key": "other", "secret_key": "pa/ss", "region": "eu-west-1"}
     assert "'regoin'" in failed(lambda: Storage("s3://box/t?regoin=x", {}))
 
@@ -360,8 +379,8 @@ def test_a_location_may_hold_options_and_given_ones_win():
     ("options", "what"),
     [
         ({"aws_acess_key_id": SECRET}, "Did you mean 'aws_access_key_id'"),
-        ({"AWS_PROFILE": "x"}, "Set AWS_PROFILE in the environment"),
-        ({"google_service_account": "x"}, "GOOGLE_APPLICATION_CREDENTIALS"),
+        ({"aws_web_identity_token_file": "x"}, "Set AWS_WEB_IDENTITY_TOKEN_FILE"),
+        ({"delta_dynamo_table_name": "x"}, "no locks in DynamoDB"),
         ({"azure_storage_token": SECRET}, "azure_storage_sas_token"),
         ({"aws_s3_allow_unsafe_rename": "true"}, "Leave it out"),
         ({"uri": "x"}, "is for an Iceberg table"),
@@ -413,3 +432,58 @@ def test_roles_timeouts_and_plain_http_are_honored():
         "role_arn": "arn", "connect_timeout": 7.0, "endpoint_override": "minio:9000", "scheme": "http",
     }  # fmt: skip
     assert "not a number of seconds" in failed(lambda: s3_arguments(Given(({"s3.connect-timeout": "soon"},))))
+
+
+# --- secrets ---------------------------------------------------------------------------------------------------------
+
+
+def test_values_may_stand_in_the_environment_or_a_file(tmp_path, monkeypatch):
+    (tmp_path / "key").write_text("from-file\n")
+    monkeypatch.setenv("LAKE_KEY", "from-environment")
+    given = {"aws_access_key_id": "@env:LAKE_KEY", "aws_secret_access_key": f"@file:{tmp_path}/key", "aws_region": "x"}
+    assert revealed(given) == {
+        "aws_access_key_id": "from-environment", "aws_secret_access_key": "from-file", "aws_region": "x",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "what"), [("@env:LAKE_NONE", "'LAKE_NONE', which isn't set"), ("@file:/nowhere/key", "No such file")]
+)
+def test_a_value_that_is_not_there_is_named_before_any_work(value, what, closed):
+    options = KEYS | {"aws_endpoint_url": closed, "aws_secret_access_key": value}
+    assert what in failed(lambda: open_table("delta:s3://box/t", storage_options=options))
+    assert what in failed(lambda: open_destination("delta:s3://box/t", storage_options=options))
+
+
+def test_a_profile_signs_requests(tmp_path, monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    file = tmp_path / "credentials"
+    file.write_text("[default]\naws_access_key_id = other\naws_secret_access_key = s\n[lake]\n"
+                    "aws_access_key_id = of-lake\naws_secret_access_key = s\n")  # fmt: skip
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    with answering({"/box/a": b"hello"}) as (url, heard):
+        options = {"aws_profile": "lake", "aws_region": "us-east-1", "aws_endpoint_url": url}
+        filesystem, path = Storage("s3://box/t", options).locate("s3://box/a")
+        assert filesystem.open_input_stream(path).read() == b"hello"
+    assert {request.signer for request in heard} == {"of-lake"}
+    assert "AWS_PROFILE" not in os.environ
+
+
+def test_a_key_file_of_google_is_read_here_and_given_to_the_client(tmp_path, monkeypatch):
+    (tmp_path / "key.json").write_text('{"type": "service_account"}')
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    seen = []
+
+    def client(**_):
+        path = Path(os.environ["GOOGLE_APPLICATION_CREDENTIALS"])
+        seen.append((path.read_text(), path.stat().st_mode & 0o777))
+        return pa.fs.LocalFileSystem()
+
+    monkeypatch.setattr(pa.fs, "GcsFileSystem", client)
+    storage = pickle.loads(pickle.dumps(Storage("gs://box/t", {"google_service_account": f"{tmp_path}/key.json"})))  # noqa: S301
+    (tmp_path / "key.json").unlink()
+    storage.locate("gs://box/t")
+    assert set(seen) == {('{"type": "service_account"}', 0o600)}
+    assert "GOOGLE_APPLICATION_CREDENTIALS" not in os.environ
+    assert "service_account" not in repr(storage._stores)

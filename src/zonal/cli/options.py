@@ -43,7 +43,10 @@ Catalog = Annotated[str | None, typer.Option(help="PyIceberg catalog of an icebe
 Storage = Annotated[
     list[str] | None,
     typer.Option(
-        "--storage-option", metavar="KEY=VALUE", help="Option of the storage; may be repeated.", show_default=False
+        "--storage-option",
+        metavar="KEY=VALUE",
+        show_default=False,
+        help="Option of the storage; may be repeated. @env:NAME and @file:PATH are values that stand there.",
     ),
 ]
 OutputAs = Annotated[OutputFormat, typer.Option("--output", help="What to print.")]

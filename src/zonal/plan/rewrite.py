@@ -109,6 +109,8 @@ class Writing:
     """Key-value metadata of every file."""
     properties: tuple[Property, ...] = ()
     """Properties that the commit sets so that readers use the key columns' statistics."""
+    log: str | None = None
+    """Folder to which a commit adds a file whose name must be free; None where a catalog or a rename commits."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs
 
 from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError, option, quoted
 from zonal.layouts.layout import Layout
@@ -21,7 +20,7 @@ from zonal.plan.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Writ
 from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.proof import check_files, check_rows
 from zonal.snapshot import Snapshot
-from zonal.storage.causes import STORAGE_ERRORS
+from zonal.storage.removal import remove_folder
 from zonal.study.sample import plan
 from zonal.tables.protocol import Rewritable
 from zonal.values.arrays import Int64Array
@@ -320,13 +319,4 @@ def sweep(writing: Writing, kept: Collection[str]) -> None:
 
     What can't be removed stays, and harms nobody: no table refers to it.
     """
-    filesystem, folder = writing.storage.locate(writing.folder)
-    keep = {writing.storage.locate(path)[1] for path in kept}
-    with suppress(*STORAGE_ERRORS):
-        if not keep:
-            filesystem.delete_dir(folder)
-            return
-        for info in filesystem.get_file_info(pa.fs.FileSelector(folder, recursive=True, allow_not_found=True)):
-            if info.is_file and info.path not in keep:
-                with suppress(*STORAGE_ERRORS):
-                    filesystem.delete_file(info.path)
+    remove_folder(writing.storage, writing.folder, kept=kept)

@@ -23,6 +23,7 @@ from zonal.rewriting.in_place import refuse_filters
 from zonal.rewriting.new_files import NewFiles
 from zonal.snapshot import Snapshot
 from zonal.sql.where import parse_where
+from zonal.storage.exclusive import exclusive_folder
 from zonal.tables.protocol import Rewritable, Table, is_rewritable
 from zonal.upkeep.merges import MergeTerms
 from zonal.values.arrays import Int64Array
@@ -213,10 +214,13 @@ def too_small(snapshot: Snapshot, paths: Sequence[str], layout: Layout) -> str:
 
 
 def refuse_unwritable(writing: Writing, run: str) -> None:
-    """Raise an error where the folder of new files can't be made, before Spark starts; object stores aren't checked.
+    """Raise an error where new files or their commit can't be written, before Spark starts.
 
-    Permissions don't tell: a disk may be mounted read-only, and some folders take no files of anybody.
+    Permissions don't tell: a disk may be mounted read-only, and some folders take no files of anybody. In an object
+    store only what a commit needs is checked.
     """
+    if writing.log is not None:
+        exclusive_folder(writing.storage, writing.log).check()
     filesystem, path = writing.storage.locate(writing.folder)
     if not isinstance(filesystem, pa.fs.LocalFileSystem):
         return

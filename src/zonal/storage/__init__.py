@@ -77,16 +77,17 @@ class Storage:
         location = self.root if location is None else location
         if local_path(location) is not None:
             return told(error)
-        store = self._store_at(location)
+        store = self.store_at(location)
         return told(error, store=store.kind, endpoint=store.endpoint, secrets=store.secrets)
 
     def _connected(self, location: str, inside: str) -> "pa.fs.FileSystem | TableError":
         try:
-            return connect(self._store_at(location), inside)
+            return connect(self.store_at(location), inside)
         except TableError as error:
             return error
 
-    def _store_at(self, location: str) -> Store:
+    def store_at(self, location: str) -> Store:
+        """Return the object store of a location, and how it is opened."""
         scheme, host, _ = self._parts(location)
         if (scheme, host) not in self._stores:
             refuse_other_names(location)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -55,7 +56,10 @@ def s3_arguments(given: Given) -> dict[str, Any]:
     >>> s3_arguments(Given(({"aws_region": "eu-central-1", "aws_endpoint_url": "http://minio:9000"},)))
     {'region': 'eu-central-1', 'endpoint_override': 'minio:9000', 'scheme': 'http'}
     """
-    names = ("access_key", "secret_key", "session_token", "region", "role_arn", "session_name", "tls_ca_file_path")
+    names = (
+        "access_key", "secret_key", "session_token", "region", "role_arn", "session_name", "tls_ca_file_path",
+        "profile",
+    )  # fmt: skip
     arguments: dict[str, Any] = {name: given.get(S3[name]) for name in names}
     arguments["proxy_options"] = given.get(S3["proxy"])
     for name in ("connect_timeout", "request_timeout"):
@@ -70,7 +74,7 @@ def s3_arguments(given: Given) -> dict[str, Any]:
 
 
 def gcs_arguments(given: Given) -> dict[str, Any]:
-    """Translate options of Google storage; a key file is read from GOOGLE_APPLICATION_CREDENTIALS only."""
+    """Translate options of Google storage; a key file is read here, since workers may not have it."""
     arguments: dict[str, Any] = {name: given.get(GCS[name]) for name in ("project_id", "default_bucket_location")}
     if endpoint := given.get(GCS["endpoint"]):
         arguments |= _endpoint(endpoint, plain=False, scheme=given.get(("scheme",)))
@@ -78,6 +82,8 @@ def gcs_arguments(given: Given) -> dict[str, Any]:
         expires = int(given.get(GCS["expires"]) or 0)
         end = datetime.fromtimestamp(expires / 1000) if expires else datetime.now() + timedelta(hours=1)
         arguments |= {"access_token": token, "credential_token_expiration": end}
+    elif key := given.get(GCS["key"]) or _key_in(given.get(GCS["key_file"])):
+        arguments["key"] = key
     elif given.is_true(GCS["anonymous"]) or arguments.get("scheme") == "http":
         arguments["anonymous"] = True  # emulators have no credentials, and real ones never go over plain HTTP
     return {name: value for name, value in arguments.items() if value is not None}
@@ -137,6 +143,15 @@ def _azure_hosts(given: Given, server: str, account: str, emulated: bool) -> dic
 def _endpoint(text: str, *, plain: bool, scheme: str | None = None) -> dict[str, str]:
     written, _, host = text.rpartition("://")
     return {"endpoint_override": host.rstrip("/"), "scheme": written or scheme or ("http" if plain else "https")}
+
+
+def _key_in(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TableError(f"The key file {quoted(path, limit=300)} can't be read: {error}") from None
 
 
 def _seconds(name: str, text: str | None) -> float | None:

@@ -15,6 +15,7 @@ import pyarrow.fs
 
 from zonal.errors import TableError, quoted
 from zonal.storage.causes import STORAGE_ERRORS, cause_of, is_silent, what_to_check
+from zonal.storage.environment import in_environment, key_file
 
 PATIENCE = 10.0
 """Seconds within which a store must answer once; afterwards, the more generous limits of long jobs apply."""
@@ -24,7 +25,7 @@ ATTEMPTS = 10
 GCS_RETRIES = timedelta(minutes=2)
 _SECRET = frozenset((
     "access_key", "secret_key", "session_token", "access_token", "account_key", "sas_token", "client_secret",
-    "proxy_options",
+    "key", "proxy_options",
 ))  # fmt: skip
 
 Result = TypeVar("Result")
@@ -123,8 +124,8 @@ def _answering(kind: str, host: str, bucket: str, arguments: dict[str, Any], pat
             arguments = arguments | _region_of(bucket)  # the environment's region is that of other buckets
         return _s3(arguments)
     if kind == "gs":
-        _probe(pyarrow.fs.GcsFileSystem(**arguments, retry_time_limit=timedelta(seconds=max(1, PATIENCE // 4))), path)
-        return pyarrow.fs.GcsFileSystem(**arguments, retry_time_limit=GCS_RETRIES)
+        _probe(_gcs(arguments, timedelta(seconds=max(1, PATIENCE // 4))), path)
+        return _gcs(arguments, GCS_RETRIES)
     if kind == "abfss":
         filesystem = pyarrow.fs.AzureFileSystem(**arguments)
     else:
@@ -145,11 +146,26 @@ def _probe(filesystem: pyarrow.fs.FileSystem, path: str) -> Exception | None:
 
 
 def _s3(arguments: dict[str, Any], *, hasty: bool = False) -> pyarrow.fs.FileSystem:
-    limits = {"retry_strategy": pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=2 if hasty else ATTEMPTS)}
+    limits: dict[str, Any] = {
+        "retry_strategy": pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=2 if hasty else ATTEMPTS),
+        # A small file is one request instead of three, and one that fails leaves no upload without an end.
+        "allow_delayed_open": True,
+    }
     if hasty:
         # Two attempts stay below the patience: the process ends only when the last request has ended.
         limits |= {"connect_timeout": PATIENCE * 0.3, "request_timeout": PATIENCE * 0.35}
-    return pyarrow.fs.S3FileSystem(**(limits | arguments))
+    given = {name: value for name, value in arguments.items() if name != "profile"}
+    profile = {"AWS_PROFILE": arguments["profile"]} if "profile" in arguments else {}
+    with in_environment(profile):
+        return pyarrow.fs.S3FileSystem(**(limits | given))
+
+
+def _gcs(arguments: dict[str, Any], retries: timedelta) -> pyarrow.fs.FileSystem:
+    given = {name: value for name, value in arguments.items() if name != "key"}
+    if "key" not in arguments:
+        return pyarrow.fs.GcsFileSystem(**given, retry_time_limit=retries)
+    with key_file(arguments["key"]) as path, in_environment({"GOOGLE_APPLICATION_CREDENTIALS": path}):
+        return pyarrow.fs.GcsFileSystem(**given, retry_time_limit=retries)
 
 
 def _environment_has_region() -> bool:

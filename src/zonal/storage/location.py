@@ -94,9 +94,9 @@ def catalog_hint(name: str) -> str:
     ):
         return ""
     parts = name.replace("`", "").split(".")
-    catalog = f" with {option('catalog', parts[0])}" if len(parts) == 3 else ""
+    catalog = f" (with {option('catalog')}, where PyIceberg isn't configured for it)" if len(parts) == 3 else ""
     return (
-        f"If it is a table of a catalog: an Iceberg table is named iceberg:{'.'.join(parts[-2:])}{catalog}, and a "
+        f"If it is a table of a catalog: an Iceberg table is named iceberg:{'.'.join(parts)}{catalog}, and a "
         "Delta table by its location, which DESCRIBE DETAIL prints."
     )
 

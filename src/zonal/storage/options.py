@@ -29,6 +29,7 @@ S3: Mapping[str, tuple[str, ...]] = {
     "virtual": (*_aws("virtual_hosted_style_request"), "s3.force-virtual-addressing"),
     "role_arn": (*_aws("role_arn", "iam_role_arn"), *_pyiceberg("role-arn")),
     "session_name": (*_aws("role_session_name", "iam_role_session_name"), *_pyiceberg("role-session-name")),
+    "profile": (*_aws("profile"), "s3.profile-name", "client.profile-name"),
     "proxy": ("proxy_url", "s3.proxy-uri"),
     "connect_timeout": ("s3.connect-timeout",),
     "request_timeout": ("s3.request-timeout",),
@@ -40,6 +41,15 @@ GCS: Mapping[str, tuple[str, ...]] = {
     "endpoint": ("google_endpoint_url", "endpoint_url", "endpoint", "gcs.service.host"),
     "anonymous": ("google_skip_signature", "skip_signature"),
     "access_token": ("gcs.oauth2.token",),
+    "key_file": (
+        "google_service_account",
+        "google_service_account_path",
+        "service_account",
+        "service_account_path",
+        "google_application_credentials",
+        "application_credentials",
+    ),
+    "key": ("google_service_account_key", "service_account_key"),
     "expires": ("gcs.oauth2.token-expires-at",),
     "project_id": ("google_project_id", "gcs.project-id"),
     "default_bucket_location": ("gcs.default-bucket-location",),
@@ -69,6 +79,7 @@ PROPERTIES: Mapping[str, str] = {
     "session_token": "s3.session-token",
     "session_name": "s3.role-session-name",
     "virtual": "s3.force-virtual-addressing",
+    "profile": "s3.profile-name",
     "proxy": "s3.proxy-uri",
 }
 """What catalogs and PyIceberg call options of S3."""
@@ -87,8 +98,8 @@ _CATALOG = frozenset((
     "namespace-separator", "token-refresh-enabled", "access-delegation", "py-io-impl", "py-catalog-impl",
     "py-location-provider-impl", "buffer-size", "downcast-ns-timestamp-to-us-on-write", "echo", "pool_pre_ping",
     "init_catalog_tables", "table-name", "catalog-impl", "io-impl",
-    "ugi", "lock-check-min-wait-time", "lock-check-max-wait-time", "lock-check-retries", "client.profile-name",
-    "s3.profile-name", "s3.remote-signing-enabled",
+    "ugi", "lock-check-min-wait-time", "lock-check-max-wait-time", "lock-check-retries",
+    "s3.remote-signing-enabled",
 ))  # fmt: skip
 _CATALOG_PREFIXES = ("header.", "rest.", "glue.", "dynamodb.", "hive.", "gcp.bigquery.", "auth.", "ssl.", "p.")
 _CUSTOM = ("py-catalog-impl", "py-io-impl")
@@ -96,7 +107,6 @@ _CUSTOM = ("py-catalog-impl", "py-io-impl")
 
 _ENVIRONMENT = "Set {} in the environment instead."
 _REFUSED: Mapping[str, str] = {
-    **dict.fromkeys((*_aws("profile"), "s3.profile-name", "client.profile-name"), _ENVIRONMENT.format("AWS_PROFILE")),
     **dict.fromkeys(
         _aws("web_identity_token_file"), _ENVIRONMENT.format("AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN")
     ),
@@ -109,14 +119,13 @@ _REFUSED: Mapping[str, str] = {
         "Set the default encryption of the bucket instead.",
     ),
     **dict.fromkeys(
-        ("aws_s3_allow_unsafe_rename", "allow_unsafe_rename", "aws_s3_locking_provider", "delta_dynamo_table_name",
-         "dynamo_table_name", *_aws("conditional_put", "copy_if_not_exists")),
-        "Leave it out: zonal commits to no Delta table in an object store.",
+        ("aws_s3_allow_unsafe_rename", "allow_unsafe_rename", *_aws("conditional_put", "copy_if_not_exists")),
+        "Leave it out: zonal always writes versions on the condition that there is none.",
     ),
     **dict.fromkeys(
-        ("google_service_account", "google_service_account_path", "google_service_account_key", "service_account",
-         "service_account_path", "service_account_key", "google_application_credentials", "application_credentials"),
-        "Write the path of the key file to GOOGLE_APPLICATION_CREDENTIALS in the environment instead.",
+        ("aws_s3_locking_provider", "delta_dynamo_table_name", "dynamo_table_name"),
+        "zonal takes no locks in DynamoDB: it and writers that rely on them could replace each other's commits. Let "
+        "all of them write on condition (aws_conditional_put=etag in delta-rs), or one at a time.",
     ),
     **dict.fromkeys(
         (*_azure("token", "bearer_token"), "adls.token", "adls.credential"),

@@ -10,6 +10,7 @@ from zonal.errors import TableError, quoted
 from zonal.snapshot import Snapshot
 from zonal.storage.location import is_uri, refuse_other_names, shown
 from zonal.storage.options import check_options
+from zonal.storage.secrets import revealed
 from zonal.tables.delta.create import DeltaDestination
 from zonal.tables.delta.table import DeltaTable, is_delta
 from zonal.tables.names import split_format
@@ -51,7 +52,7 @@ def open_table(
     except UnicodeEncodeError:
         raise TableError(f"{quoted(name)} is not text in UTF-8, as names of tables are.") from None
     kind, rest = split_format(name)
-    options = dict(storage_options or {})
+    options = revealed(storage_options or {})
     location, version = _split_version(rest)
     iceberg = kind == "iceberg" or location.endswith(".metadata.json")
     check_options(options, iceberg=iceberg or catalog_options)
@@ -91,7 +92,7 @@ def open_destination(
 ) -> Destination:
     """Name a table that doesn't exist yet: `delta:PATH`, `parquet:PATH` or `iceberg:NAMESPACE.TABLE`."""
     kind, rest = split_format(name)
-    options = dict(storage_options or {})
+    options = revealed(storage_options or {})
     check_options(options, iceberg=True)  # what is copied may be in a catalog
     if kind == "delta":
         return DeltaDestination(rest, storage_options=options)

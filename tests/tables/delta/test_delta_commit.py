@@ -1,9 +1,6 @@
 """A commit to a Delta log replaces files, keeps every row, and appears whole or not at all."""
 
-import errno
 import os
-import threading
-from pathlib import Path
 
 import deltalake
 import pyarrow as pa
@@ -15,7 +12,6 @@ from support.delta_tables import features, field, metadata
 from zonal.errors import CommitUnknownError, TableError
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Written
-from zonal.tables.delta.commit import put_if_absent
 
 # --- one commit -------------------------------------------------------------------------------------------------------
 
@@ -112,52 +108,6 @@ def test_a_file_outside_of_the_table_is_refused(plain):
     with pytest.raises(TableError, match="outside of"):
         table.commit(broken)
     assert table.newest().snapshot().version == 2
-
-
-# --- put if absent ----------------------------------------------------------------------------------------------------
-
-
-def test_of_many_that_put_one_file_one_succeeds(tmp_path):
-    path, won = str(tmp_path / "00.json"), []
-    ready = threading.Barrier(8)
-
-    def put(number):
-        ready.wait()
-        if put_if_absent(path, f"{number}\n" * 1000):
-            won.append(number)
-
-    threads = [threading.Thread(target=put, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
-    assert Path(path).read_text() == f"{won[0]}\n" * 1000
-    assert os.listdir(tmp_path) == ["00.json"]
-
-
-def test_a_link_that_was_made_although_an_error_came_back_counts(tmp_path, monkeypatch):
-    real = os.link
-
-    def repeated(source, target):
-        real(source, target)
-        raise FileExistsError(errno.EEXIST, "a network file system asked twice")
-
-    monkeypatch.setattr(os, "link", repeated)
-    assert put_if_absent(str(tmp_path / "a"), "text")
-    assert (tmp_path / "a").read_text() == "text"
-
-
-@pytest.mark.parametrize(("code", "error"), [(errno.EPERM, TableError), (errno.EIO, CommitUnknownError)])
-def test_an_error_of_the_link_says_whether_the_outcome_is_known(tmp_path, monkeypatch, code, error):
-    def refuse(*_):
-        raise OSError(code, "no")
-
-    monkeypatch.setattr(os, "link", refuse)
-    with pytest.raises(error) as caught:
-        put_if_absent(str(tmp_path / "a"), "text")
-    assert type(caught.value) is error
-    assert os.listdir(tmp_path) == []
 
 
 def test_an_interrupt_while_the_link_is_made_leaves_the_outcome_open(plain, monkeypatch):

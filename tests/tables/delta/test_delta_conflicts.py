@@ -159,14 +159,14 @@ def dropped_and_made_anew(where, commits, *, rows=range(5000, 5010)):
 @pytest.mark.parametrize("when", ["between two attempts", "right before the commit"])
 def test_a_table_that_is_made_anew_during_the_commit_gets_no_rows_back(plain, monkeypatch, when, commits):
     table, rewrite = prepare(plain)
-    place, name = (deltacommit, "put_if_absent") if when == "between two attempts" else (replacement, "actions")
+    place, name = (deltacommit, "put_version") if when == "between two attempts" else (replacement, "actions")
     real, calls = getattr(place, name), []
 
     def late(*given, **named):
         if not calls:
             calls.append(given)
             dropped_and_made_anew(plain, commits)
-            return False if name == "put_if_absent" else real(*given, **named)
+            return False if name == "put_version" else real(*given, **named)
         return real(*given, **named)
 
     monkeypatch.setattr(place, name, late)
@@ -308,18 +308,18 @@ def test_a_lost_race_is_checked_again(plain, monkeypatch):
     """The other writer commits after we read the log and before we commit."""
     for act, expected in ((append, "survives"), (delete("x = 5"), "conflict")):
         table, rewrite = prepare(plain, choose=first_two, run=expected)
-        real, calls = deltacommit.put_if_absent, []
+        real, calls = deltacommit.put_version, []
 
-        def late(path, text, *, sending, act=act, real=real, calls=calls):
+        def late(log, number, *given, act=act, real=real, calls=calls):
             if not calls:
                 act(plain)
-            calls.append(path)
-            return real(path, text, sending=sending)
+            calls.append(number)
+            return real(log, number, *given)
 
-        monkeypatch.setattr(deltacommit, "put_if_absent", late)
+        monkeypatch.setattr(deltacommit, "put_version", late)
         if expected == "survives":
             version = table.commit(rewrite)
-            assert [path[-6:-5] for path in calls] == [str(version - 1), str(version)]
+            assert calls == [version - 1, version]
         else:
             with pytest.raises(ConflictError):
                 table.commit(rewrite)
@@ -329,7 +329,7 @@ def test_a_lost_race_is_checked_again(plain, monkeypatch):
 
 def test_endless_races_end(plain, monkeypatch):
     table, rewrite = prepare(plain)
-    monkeypatch.setattr(deltacommit, "put_if_absent", lambda *_, **__: False)
+    monkeypatch.setattr(deltacommit, "put_version", lambda *_, **__: False)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     with pytest.raises(TableError, match="20 times in a row"):
         table.commit(rewrite)

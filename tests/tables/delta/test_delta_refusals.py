@@ -82,7 +82,7 @@ def test_a_log_without_its_first_actions_is_an_error(log, actions, missing):
 
 def test_unknown_reader_features_are_refused_by_name(log):
     log.commit(features("catalogManaged", "deletionVectors"), HEAD[1])
-    with pytest.raises(TableError, match="feature 'catalogManaged'"):
+    with pytest.raises(TableError, match=r"managed by a catalog \(Delta feature 'catalogManaged'\)"):
         read(log)
     with pytest.raises(TableError, match="reader version 4"):
         read(log.commit(protocol(4, 7)))

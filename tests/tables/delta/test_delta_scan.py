@@ -329,13 +329,3 @@ def test_what_a_rewrite_cannot_keep_is_refused_by_name(log):
     log.commit(protocol(1, 7, writer_features=["icebergCompatV2"]), metadata(field("x", "long")))
     with pytest.raises(TableError, match="table feature icebergCompatV2"):
         writing(log)
-
-
-def test_an_object_store_is_refused_before_any_work(log, monkeypatch):
-    log.commit(protocol(), metadata(field("x", "long")))
-    table = DeltaTable(str(log))
-    snapshot = table.snapshot()
-    elsewhere = pa.fs.SubTreeFileSystem("/", pa.fs.LocalFileSystem())
-    monkeypatch.setattr(table._storage, "locate", lambda location: (elsewhere, location))
-    with pytest.raises(TableError, match="zonal commits to Delta tables on local and mounted file systems"):
-        table.writing(snapshot, layout=LAYOUT, run="r")

@@ -5,23 +5,17 @@ appears whole or not at all, and only if no other writer wrote that version. So 
 concurrent change of a file that would be replaced is a conflict.
 """
 
-import errno
 import json
-import os
 import random
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
-
-import pyarrow.fs
 
 from zonal.errors import CommitUnknownError, TableError, quoted
 from zonal.storage import Storage
-from zonal.storage.durability import flush_folder
+from zonal.storage.exclusive import ExclusiveFolder, exclusive_folder
 from zonal.tables.delta.listing import Mark
 from zonal.tables.delta.log import State
 from zonal.tables.protocol import Sending, unheard
@@ -30,19 +24,9 @@ Action = dict[str, Any]
 
 ATTEMPTS = 20
 _LONGEST_WAIT = 1.0
-_REFUSED = frozenset(
-    getattr(errno, name)
-    for name in ("EACCES", "EDQUOT", "EMLINK", "ENOENT", "ENOSPC", "ENOSYS", "EOPNOTSUPP", "EPERM", "EROFS", "EXDEV")
-    if hasattr(errno, name)
-)
-"""Errors that say that a link wasn't made; after others, such as a timeout, it may have been."""
-_LINKLESS = frozenset(
-    getattr(errno, name) for name in ("EMLINK", "ENOSYS", "EOPNOTSUPP", "EPERM", "EXDEV") if hasattr(errno, name)
-)
-"""Errors of a file system without hard links."""
 
 
-class LogChange(Protocol):
+class Change(Protocol):
     """What a commit does to a table."""
 
     @property
@@ -54,18 +38,20 @@ class LogChange(Protocol):
 
 
 def log_folder(storage: Storage) -> str:
-    """Return the path of the log's folder, or refuse a storage on which a commit can't be atomic."""
-    filesystem, path = storage.locate(f"{storage.root}/_delta_log")
-    if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
-        raise TableError(
-            f"{quoted(storage.root, limit=300)} can't be rewritten: zonal commits to Delta tables on local and mounted "
-            "file systems; on an object store a commit needs a conditional write, which pyarrow's file systems lack."
-        )
-    return str(path)
+    """Return the location of the log's folder."""
+    return f"{storage.root}/_delta_log"
+
+
+def new_versions(storage: Storage) -> ExclusiveFolder:
+    """Return how versions are added to the log; a storage on which that can't be atomic is a `TableError`."""
+    try:
+        return exclusive_folder(storage, log_folder(storage))
+    except TableError as error:
+        raise TableError(f"{quoted(storage.root, limit=300)} can't be rewritten. {error}") from None
 
 
 def commit(
-    change: LogChange, newest: Callable[[State | None], State], folder: str, *, sending: Sending = unheard
+    change: LogChange, newest: Callable[[State | None], State], log: ExclusiveFolder, *, sending: Sending = unheard
 ) -> int:
     """Commit and return the new version; `sending` as in `Rewritable.commit`.
 
@@ -77,9 +63,7 @@ def commit(
         state = newest(state)
         lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in change.actions(state))
         with suppress(_MadeAnewError):
-            if put_if_absent(
-                f"{folder}/{state.version + 1:020d}.json", lines, sending=partial(_send, state.mark, sending)
-            ):
+            if put_version(log, state.version + 1, lines, change.root, partial(_send, state.mark, sending)):
                 return state.version + 1
         # Another writer was faster. Waits of random length keep two losers from meeting again.
         time.sleep(random.uniform(0, min(_LONGEST_WAIT, 0.01 * 2**attempt)))  # noqa: S311 - no secret
@@ -87,6 +71,26 @@ def commit(
         f"Other writers were faster than zonal {ATTEMPTS} times in a row, so the commit to "
         f"{quoted(change.root, limit=300)} was given up. Run it again when fewer writers are busy."
     )
+
+
+def put_version(log: ExclusiveFolder, number: int, lines: str, root: str, sending: Sending) -> bool:
+    """Add a version to a log; return False if another writer has added it already.
+
+    In object stores there are writers that don't ask whether a version is there, and replace it: that is looked for
+    once more, since nobody else would notice.
+    """
+    name = f"{number:020d}.json"
+    if not log.put_if_absent(name, lines, sending=sending):
+        return False
+    if log.is_overwritten(name, lines):
+        raise CommitUnknownError(
+            f"Another writer replaced version {number} of {quoted(root, limit=300)} right after zonal committed it: it "
+            "writes versions without the condition that there is none (If-None-Match), as delta-spark's log store for "
+            "a single driver does. So the commits of any two writers can replace each other, and their rows be lost. "
+            "Give all writers of the table a log store that writes on that condition, as delta-rs and zonal do, or let "
+            "only one of them write at a time. The new files of this run stay, and the table doesn't have them."
+        )
+    return True
 
 
 class _MadeAnewError(Exception):
@@ -101,62 +105,3 @@ def _send(mark: Mark, sending: Sending) -> None:
     sending()
     if not mark.stands:
         raise _MadeAnewError
-
-
-# --- one file, or none -----------------------------------------------------------------------------------------------
-
-
-def put_if_absent(path: str, text: str, *, sending: Sending = unheard) -> bool:
-    """Create a file with all its content at once; return False if it exists already.
-
-    The content is written to a hidden file, which readers of the log ignore, and flushed to disk; then a hard link,
-    which fails where the name exists, gives it its name.
-    """
-    target = Path(path)
-    hidden = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
-    linking = False
-    try:
-        with hidden.open("xb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        sending()
-        linking = True
-        return _link(hidden, target)
-    except (KeyboardInterrupt, SystemExit) as interrupt:
-        # A caller that treats an interrupt as a failure would remove files that may belong to the table by now.
-        if linking:
-            raise _unknown(target, interrupt) from interrupt
-        raise
-    except OSError as error:
-        links = " Delta commits need a file system with hard links." if error.errno in _LINKLESS else ""
-        raise TableError(f"Can't write {quoted(path, limit=300)}: {error}.{links}") from None
-    finally:
-        with suppress(OSError):
-            hidden.unlink()
-
-
-def _link(hidden: Path, target: Path) -> bool:
-    try:
-        os.link(hidden, target)
-    except OSError as error:
-        # A network file system may repeat a request that succeeded, and report that the name exists.
-        try:
-            if target.exists():
-                return target.samefile(hidden)
-            unknown = error.errno not in _REFUSED
-        except OSError:
-            unknown = True
-        if unknown:
-            raise _unknown(target, error) from None
-        raise
-    with suppress(OSError):  # the version exists: an error would say that it doesn't
-        flush_folder(target.parent)
-    return True
-
-
-def _unknown(target: Path, reason: BaseException) -> CommitUnknownError:
-    return CommitUnknownError(
-        f"It isn't known whether {quoted(str(target), limit=300)} was written ({type(reason).__name__} {reason}), so "
-        "the new files must stay. See whether the table's newest versions have this run."
-    )

@@ -3,8 +3,8 @@
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,13 @@ from zonal.errors import ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Property, Writing, Written
 from zonal.plan.run import RUN_FOLDER
-from zonal.storage import Storage
+from zonal.storage import Storage, local_path
+from zonal.storage.causes import STORAGE_ERRORS
 from zonal.storage.durability import flush_folders
 from zonal.tables.delta.actions import add_action, stats_json
 from zonal.tables.delta.additions import engine
 from zonal.tables.delta.adds import LAYOUT_TAG, RUN_TAG
-from zonal.tables.delta.commit import log_folder, put_if_absent
+from zonal.tables.delta.commit import log_folder, new_versions, put_version
 from zonal.tables.delta.indexed import covering, indexed
 from zonal.tables.delta.listing import LogFolder
 from zonal.tables.delta.log import Metadata, named_in
@@ -79,7 +80,7 @@ class DeltaDestination:
 
         Left-over files of failed runs of zonal are harmless and don't count.
         """
-        log_folder(self._storage)
+        new_versions(self._storage)
         self._refuse_existing()
         columns = self.file_columns(schema, partitioning)
         if not columns:
@@ -102,30 +103,41 @@ class DeltaDestination:
             compression=compression or "zstd",
             bloom_columns=layout.bloom_columns,
             properties=properties,
+            log=log_folder(self._storage),
         )
 
     def publish(self, added: Sequence[Written], *, sending: Sending = unheard) -> int:
         """Write version 0 with all files; a table that appeared meanwhile is a `ConflictError`."""
         if self._plan is None:
             raise TableError(f"No files were written for {quoted(self.name, limit=300)}.")
-        folder = Path(log_folder(self._storage))
         lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self._actions(self._plan, added))
+        with self._folder_made():
+            if put_version(new_versions(self._storage), 0, lines, self.name, sending):
+                return 0
+        raise ConflictError(f"Another writer made a table at {quoted(self.name, limit=300)} meanwhile.")
+
+    @contextmanager
+    def _folder_made(self) -> Iterator[None]:
+        """Make the log's folder, where a disk needs one, and remove it again where no version comes into it."""
+        path = local_path(log_folder(self._storage))
+        if path is None:
+            yield
+            return
+        folder = Path(path)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             flush_folders([str(folder / "log")], self._storage.root)
-            if put_if_absent(str(folder / f"{0:020d}.json"), lines, sending=sending):
-                return 0
+            yield
         except (TableError, OSError) as error:
             with suppress(OSError):  # only while it is empty
                 folder.rmdir()
             if isinstance(error, TableError):
                 raise
             raise TableError(f"Can't create {quoted(str(folder), limit=300)}: {error}") from None
-        raise ConflictError(f"Another writer made a table at {quoted(self.name, limit=300)} meanwhile.")
 
     def refers_to(self, added: Sequence[Written]) -> set[str]:
         """Return the written files that the table has, if it appeared; see `Destination`."""
-        filesystem, folder = self._storage.locate(f"{self._storage.root}/_delta_log")
+        filesystem, folder = self._storage.locate(log_folder(self._storage))
         infos = filesystem.get_file_info(pa.fs.FileSelector(folder, allow_not_found=True))
         if not any(info.is_file and not info.base_name.startswith(".") for info in infos):
             return set()
@@ -133,11 +145,14 @@ class DeltaDestination:
         return named_in(log, log.commits, self._storage.resolve) & {file.path for file in added}
 
     def _refuse_existing(self) -> None:
-        root = Path(self._storage.root)
+        filesystem, root = self._storage.locate(self._storage.root)
         try:
-            taken = root.exists() and (not root.is_dir() or any(not _is_left_over(entry) for entry in root.iterdir()))
-        except OSError as error:
-            raise TableError(f"Can't look at {quoted(self.name, limit=300)}: {error}") from None
+            taken = filesystem.get_file_info(root).is_file or any(
+                not _is_left_over(filesystem, entry)
+                for entry in filesystem.get_file_info(pa.fs.FileSelector(root, allow_not_found=True))
+            )
+        except STORAGE_ERRORS as error:
+            raise TableError(f"Can't look at {quoted(self.name, limit=300)}: {self._storage.told(error)}") from None
         if taken:
             raise TableError(f"{quoted(self.name, limit=300)} isn't empty. Give the new table a folder of its own.")
 
@@ -175,11 +190,14 @@ class DeltaDestination:
         ]
 
 
-def _is_left_over(entry: Path) -> bool:
+def _is_left_over(filesystem: pa.fs.FileSystem, entry: pa.fs.FileInfo) -> bool:
     """Tell whether a failed run left this: its own folder, a log without commits, or a quarantine of such files."""
-    if entry.name == "_delta_log" and entry.is_dir():
-        return all(name.name.startswith(".") for name in entry.iterdir())
-    return (RUN_FOLDER.fullmatch(entry.name) is not None or entry.name == QUARANTINE) and entry.is_dir()
+    if entry.is_file:
+        return False
+    if entry.base_name == "_delta_log":
+        inside = filesystem.get_file_info(pa.fs.FileSelector(entry.path))
+        return all(each.base_name.startswith(".") for each in inside)
+    return RUN_FOLDER.fullmatch(entry.base_name) is not None or entry.base_name == QUARANTINE
 
 
 def _info(plan: _Plan, added: Sequence[Written], now: int) -> dict[str, Any]:

@@ -19,10 +19,19 @@ REWRITABLE = (READABLE - _SHREDDED) | {
 }
 
 
+_MANAGED = ("catalogManaged", "catalogOwned", "catalogOwned-preview")
+
+
 def refuse_unreadable(protocol: Protocol, name: str) -> None:
     if protocol.reader > 3:
         raise TableError(
             f"{quoted(name, limit=300)} asks for Delta reader version {protocol.reader}; zonal reads up to 3."
+        )
+    if managed := [feature for feature in protocol.reader_features if feature in _MANAGED]:
+        raise TableError(
+            f"{quoted(name, limit=300)} is managed by a catalog (Delta feature {quoted(managed[0])}), as tables of "
+            "Unity Catalog can be: its log alone doesn't say which version is newest, and only the catalog commits. "
+            "Let its own engine cluster it, or turn catalog commits off."
         )
     if unknown := sorted(set(protocol.reader_features) - READABLE):
         names = ", ".join(quoted(feature) for feature in unknown)

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 import pyarrow as pa
@@ -31,22 +31,34 @@ class Mark:
     """Nanoseconds since 1970."""
     inode: int | None
     """Where the file system is local. Some mounted ones number files anew at any time, so it can't prove a change."""
+    store: pa.fs.FileSystem | None = field(default=None, compare=False, repr=False)
+    """Where it isn't local."""
 
     @property
     def replaced(self) -> bool:
         """Whether another file has its name now; a file that is gone may have been cleaned up."""
-        found = _marked(self.path) if self.inode is not None else None
+        found = self._now()
         return found is not None and not self.is_like(found)
 
     @property
     def stands(self) -> bool:
         """Whether it is there as it was."""
-        found = _marked(self.path) if self.inode is not None else self
+        found = self._now()
         return found is not None and self.is_like(found)
 
     def is_like(self, other: "Mark") -> bool:
         """Whether both are of the same file, by its size and time."""
         return (self.size, self.time) == (other.size, other.time)
+
+    def _now(self) -> "Mark | None":
+        """Return what has the name now; None where there is nothing, or it can't be seen."""
+        if self.store is None or self.inode is not None:
+            return _marked(self.path)
+        try:
+            info = self.store.get_file_info(self.path)
+        except STORAGE_ERRORS:
+            return None
+        return Mark(self.path, info.size, info.mtime_ns, None, self.store) if info.is_file else None
 
 
 def _marked(path: str) -> Mark | None:
@@ -124,8 +136,9 @@ class LogFolder:
     def mark(self, version: int) -> Mark:
         """Return what tells the file of a version, as it was listed, from others: of its commit, or its checkpoint."""
         info = self.commits[version] if version in self.commits else self.checkpoints[version][0]
-        listed = Mark(info.path, info.size, info.mtime_ns, None)
-        if not isinstance(self.filesystem, pa.fs.LocalFileSystem):
+        local = isinstance(self.filesystem, pa.fs.LocalFileSystem)
+        listed = Mark(info.path, info.size, info.mtime_ns, None, None if local else self.filesystem)
+        if not local:
             return listed
         if (found := _marked(info.path)) is None:
             raise _gone(info)

@@ -15,11 +15,12 @@ from zonal.parquet.codecs import CODECS, known_codec
 from zonal.plan.append import Append, Appending, PartitionValues
 from zonal.plan.rewrite import Reading, Rewrite, Scan, Source, Writing
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
-from zonal.storage import Storage, open_regular
+from zonal.storage import Storage, local_path, open_regular
 from zonal.storage.causes import STORAGE_ERRORS
+from zonal.storage.objects import unavailable
 from zonal.tables.delta.adds import LiveFile
 from zonal.tables.delta.append import DeltaAppend, appending_of, folders_of, refuse_unfit, values_of
-from zonal.tables.delta.commit import commit, log_folder
+from zonal.tables.delta.commit import commit, log_folder, new_versions
 from zonal.tables.delta.features import blockers_of, refuse_unreadable, refuse_unwritable
 from zonal.tables.delta.files import files_of
 from zonal.tables.delta.indexed import covering, indexed, unused
@@ -121,7 +122,7 @@ class DeltaTable:
             properties={**state.metadata.configuration, **marked},
             commits=state.commits,
             traits=traits_of(self._storage.root, state.metadata.configuration),
-            blockers=blockers_of(state.protocol, state.metadata),
+            blockers=(*blockers_of(state.protocol, state.metadata), *_uncommitted(self._storage)),
             problems=(*problems, *state.problems, *unused(state.metadata, layout.columns if layout else ())),
             source=state,
         )
@@ -150,7 +151,7 @@ class DeltaTable:
                 f"Version {self._version} of {quoted(self.name, limit=300)} never changes. Leave it out to rewrite the "
                 "table."
             )
-        log_folder(self._storage)
+        new_versions(self._storage)
         metadata = self._state(snapshot).metadata
         refuse_unwritable(snapshot.blockers, self.name)
         known = Columns.of(metadata)
@@ -162,6 +163,7 @@ class DeltaTable:
             subfolders=self._subfolders(snapshot, [known.fields[name].name for name in metadata.partitioning]),
             bloom_columns=_bloom_columns(known, layout),
             properties=covering(metadata, layout.columns),
+            log=log_folder(self._storage),
         )
 
     def _subfolders(self, snapshot: Snapshot, names: Sequence[str]) -> tuple[str, ...]:
@@ -180,7 +182,7 @@ class DeltaTable:
 
     def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one new version of the log and return it; see `Rewritable`."""
-        folder = log_folder(self._storage)
+        log = new_versions(self._storage)
         base, removed = self._chosen(rewrite.base, rewrite.removed)
         refuse_unwritable(blockers_of(base.protocol, base.metadata), self.name)
         partitions = rewrite.base.files.partition[rewrite.removed].tolist()
@@ -194,10 +196,11 @@ class DeltaTable:
             run=rewrite.run,
             properties=rewrite.properties,
         )
-        return commit(replacement, lambda after: self._replay(None, after=after), folder, sending=sending)
+        return commit(replacement, lambda after: self._replay(None, after=after), log, sending=sending)
 
     def appending(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Appending:
         """Return how rows become files of the table; see `Appendable`."""
+        new_versions(self._storage)
         state = self._state(snapshot)
         refuse_unfit(state.metadata, snapshot.blockers, self.name)
         writing = self.writing(snapshot, layout=layout, run=run, compression=compression)
@@ -219,8 +222,8 @@ class DeltaTable:
             run=append.run,
             transaction=append.transaction,
         )
-        folder = log_folder(self._storage)
-        return commit(addition, lambda after: self._replay(None, after=after), folder, sending=sending)
+        log = new_versions(self._storage)
+        return commit(addition, lambda after: self._replay(None, after=after), log, sending=sending)
 
     def last_transaction(self, snapshot: Snapshot, application: str) -> int | None:
         """Return the last version of an application that the table has; see `Appendable`."""
@@ -268,7 +271,7 @@ class DeltaTable:
         return max(older, key=lambda state: state.version, default=None)
 
     def _log(self) -> LogFolder:
-        return LogFolder.of(*self._storage.locate(f"{self._storage.root}/_delta_log"))
+        return LogFolder.of(*self._storage.locate(log_folder(self._storage)))
 
     def _state(self, snapshot: Snapshot) -> State:
         """Return what the log said when a snapshot of this table was read."""
@@ -314,6 +317,14 @@ class DeltaTable:
         except STORAGE_ERRORS as error:
             what = self._storage.told(error, path)
             raise TableError(f"Can't open {quoted(path, limit=300)} of {quoted(self.name)}: {what}") from None
+
+
+def _uncommitted(storage: Storage) -> tuple[str, ...]:
+    """Say why versions can't be added to a table where it lies; nothing is asked of the storage."""
+    if local_path(storage.root) is not None:
+        return ()
+    problem = unavailable(storage.store_at(storage.root).kind)
+    return (problem,) if problem else ()
 
 
 def _compression(configuration: Mapping[str, str]) -> str | None:

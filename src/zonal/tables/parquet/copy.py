@@ -83,7 +83,7 @@ class ParquetDestination:
         if local_path(self.name) is None:
             raise TableError(
                 f"{quoted(self.name, limit=300)} is in an object store, where a folder of Parquet files can't appear "
-                f"at once. Write a table instead: {option('into', 'iceberg:…')}."
+                f"at once. {_instead()}"
             )
         _, path = self._storage.locate(self.name)
         if self._is_there(path):

@@ -1,0 +1,110 @@
+"""S3 on loopback by moto, in this process, with faults between it and its clients, and all requests heard."""
+
+import logging
+import socket
+from collections import Counter
+from dataclasses import dataclass
+from io import BytesIO
+from threading import Lock, Thread
+from urllib.request import Request, urlopen
+
+import boto3
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+KEYS = {"aws_access_key_id": "AKIAZONAL", "aws_secret_access_key": "c2VjcmV0LW9mLXpvbmFs", "aws_region": "us-east-1"}
+SLOW_DOWN = "503 Slow Down"
+CUT = "cut"
+"""The connection ends without an answer; of what is uploaded, half arrives."""
+
+
+@dataclass
+class Fault:
+    """What happens to the next requests of a kind."""
+
+    method: str
+    path: str
+    """A part of it."""
+    answer: str = SLOW_DOWN
+    times: int = 1
+    after: bool = False
+    """The request takes effect, and its answer is lost."""
+    code: str = "SlowDown"
+
+    def is_of(self, method, path):
+        return self.times > 0 and method == self.method and self.path in path
+
+
+class S3Server:
+    """A server with one bucket, `box`."""
+
+    def __init__(self):
+        logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=MotoRequestHandler)
+        self._lock = Lock()
+        self.heard, self.faults, self.ignores_conditions, self.on_put = [], [], False, None
+        Thread(target=self._server.serve_forever, daemon=True).start()
+        urlopen(Request(f"{self.url}/moto-api/reset", method="POST")).close()  # noqa: S310 - moto's state is global
+        self.client.create_bucket(Bucket="box")
+        self.heard.clear()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def options(self):
+        return KEYS | {"aws_endpoint_url": self.url}
+
+    @property
+    def client(self):
+        """A client that is none of those that are tested."""
+        return boto3.client(
+            "s3", endpoint_url=self.url, region_name="us-east-1", aws_access_key_id=KEYS["aws_access_key_id"],
+            aws_secret_access_key=KEYS["aws_secret_access_key"],
+        )  # fmt: skip
+
+    def objects(self, prefix=""):
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket="box", Prefix=prefix)
+        return [found["Key"] for page in pages for found in page.get("Contents", [])]
+
+    def uploads(self):
+        """Uploads in parts that were begun and never completed."""
+        return [found["Key"] for found in self.client.list_multipart_uploads(Bucket="box").get("Uploads", [])]
+
+    def counts(self):
+        """How often each kind of request was heard."""
+        return Counter(request.partition(" ")[0] for request in self.heard)
+
+    def stop(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+    def __call__(self, environ, start_response):
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        with self._lock:
+            self.heard.append(f"{method} {path}?{environ.get('QUERY_STRING', '')}")
+            fault = next((fault for fault in self.faults if fault.is_of(method, path)), None)
+            if fault is not None:
+                fault.times -= 1
+        if self.ignores_conditions:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
+        if fault is None:
+            found = self._moto(environ, start_response)
+            if self.on_put is not None and method == "PUT":
+                self.on_put(path)
+            return found
+        return self._failed(fault, environ, start_response)
+
+    def _failed(self, fault, environ, start_response):
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        body = environ["wsgi.input"].read(length // 2 if fault.answer == CUT and not fault.after else length)
+        if fault.after:
+            b"".join(self._moto(environ | {"wsgi.input": BytesIO(body)}, lambda *_: None))
+        if fault.answer == CUT:
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            raise ConnectionResetError
+        text = f"<Error><Code>{fault.code}</Code><Message>on purpose</Message></Error>".encode()
+        start_response(fault.answer, [("Content-Type", "application/xml"), ("Content-Length", str(len(text)))])
+        return [text]
