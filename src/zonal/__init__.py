@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from zonal.verbs.explain import explain, prune
     from zonal.verbs.read import read
     from zonal.verbs.show import show
+    from zonal.verbs.tables import list_tables
     from zonal.workload.logs import Logs
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ __all__ = [
     "cluster_batch",
     "clustered",
     "explain",
+    "list_tables",
     "open_table",
     "prune",
     "read",
@@ -79,6 +81,7 @@ _LATER = {
     "prune": "zonal.verbs.explain",
     "read": "zonal.verbs.read",
     "show": "zonal.verbs.show",
+    "list_tables": "zonal.verbs.tables",
     "open_table": "zonal.tables.registry",
 }
 """Names whose modules bring the formats' and SQL's libraries: imported when first used."""

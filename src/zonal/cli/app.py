@@ -18,6 +18,7 @@ from zonal.cli.demo import demo
 from zonal.cli.explain import explain
 from zonal.cli.options import say
 from zonal.cli.show import show
+from zonal.cli.tables import tables
 from zonal.cli.verb import AuditVerb, Verb, Verbs
 from zonal.errors import ZonalError
 
@@ -53,6 +54,7 @@ def zonal(
 
 _EXAMPLES: dict[Callable[..., None], tuple[type[Verb], tuple[str, ...]]] = {
     demo: (Verb, ("zonal demo --rows 100000 --files 30 --format delta --into build/demo",)),
+    tables: (Verb, ("zonal tables", "zonal tables lake --output json")),
     show: (Verb, ("zonal show lake/events --columns ts,payload_id",)),
     explain: (
         Verb,

@@ -14,7 +14,7 @@ from zonal.plan.append import Appending
 from zonal.rewriting.in_place import Report
 from zonal.tables.protocol import is_readable
 from zonal.tables.registry import read_snapshot, table_of
-from zonal.worker.arrival.fit import Fit
+from zonal.worker.arrival.conversion import Conversion
 from zonal.worker.arrival.stage import Staged, read_staged, stage_step
 from zonal.worker.read.scan import scan_step
 from zonal.worker.splits import plan_splits, refuse_wrong_sizes, split_text
@@ -37,7 +37,7 @@ class Incoming:
 
     def check(self, table: str, appending: Appending) -> None:
         """Raise one error that lists everything in which the schema doesn't fit a table."""
-        Fit.of(table, self.schema, appending)
+        Conversion.of(table, self.schema, appending)
 
 
 def incoming(data: Rows, storage_options: Mapping[str, str] | None) -> "tuple[Incoming, ...]":

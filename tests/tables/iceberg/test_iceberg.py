@@ -288,7 +288,7 @@ def test_errors_of_catalogs_show_no_password(monkeypatch):
     def refuse(_, **properties):
         raise ValueError(f"can't parse {properties['uri']}")
 
-    monkeypatch.setattr("zonal.tables.iceberg.table.load_catalog", refuse)
+    monkeypatch.setattr("zonal.tables.iceberg.catalogs.load_catalog", refuse)
     with pytest.raises(TableError, match=r"postgresql://…@host/x") as caught:
         IcebergTable.from_catalog("db.t", catalog="c", catalog_properties={"uri": "postgresql://me:hunter2@host/x"})
     assert "hunter2" not in str(caught.value)

@@ -122,7 +122,7 @@ class DeltaAppend(Additions):
     transaction: Transaction | None
 
     def actions(self, current: State) -> Iterator[Action]:
-        """Yield the actions of the version after `current`; see `Change`."""
+        """Yield the actions of the version after `current`; see `LogChange`."""
         self.same_table(current)
         refuse_seen(current, self.transaction, self.root)
         if _shape(current.metadata) != _shape(self.base.metadata):

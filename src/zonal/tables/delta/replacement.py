@@ -25,7 +25,7 @@ class DeltaReplacement(Additions):
     properties: Sequence[Property] = ()
 
     def actions(self, current: State) -> Iterator[Action]:
-        """Yield the actions of the version after `current`; see `Change`."""
+        """Yield the actions of the version after `current`; see `LogChange`."""
         return actions(self, still_live(self, current), current)
 
 

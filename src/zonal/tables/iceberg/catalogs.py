@@ -1,6 +1,6 @@
 """Find and open PyIceberg's catalogs, which other machines may serve."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +27,49 @@ _HOW_TO_CONFIGURE = (
     "Name a catalog in ~/.pyiceberg.yaml, or set PYICEBERG_CATALOG__{name}__URI, "
     "or give the path of a …metadata.json file."
 )
+
+
+def split_catalog(identifier: str, catalog: str | None) -> tuple[str, str | None]:
+    """Take the catalog off a name `catalog.namespace.table`, where none is given and one is configured by that name."""
+    first, _, rest = identifier.partition(".")
+    if catalog is not None or "." not in rest:
+        return identifier, catalog
+    return (rest, first) if _is_configured(first) else (identifier, None)
+
+
+def _is_configured(name: str) -> bool:
+    if name == EMBEDDED_CATALOG and _embedded_file().exists():
+        return True
+    try:
+        return name.lower() in {known.lower() for known in Config().get_known_catalogs()}
+    except Exception:  # a configuration that can't be read is told of where the catalog is opened
+        return False
+
+
+def tables_of(catalog: str | None, properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return all tables of a catalog in order, by names that open them: with the catalog where it is configured."""
+    opened = find_catalog(catalog, properties)
+    prefix = f"{catalog}." if catalog is not None and not properties and _is_configured(catalog) else ""
+    try:
+        found = in_time(opened.properties, LOADING, lambda: sorted(_tables(opened, ())))
+        return tuple(f"iceberg:{prefix}{name}" for name in found)
+    except TableError:
+        raise
+    except Exception as error:  # every catalog brings the errors of its own client
+        raise TableError(f"Can't list the tables of the catalog {quoted(opened.name)}: {what_of(error)}") from error
+
+
+def _tables(catalog: Catalog, parent: tuple[str, ...]) -> Iterator[str]:
+    try:
+        found = catalog.list_namespaces(parent)
+    except Exception:
+        if not parent:
+            raise
+        return  # Glue and Hive have no namespaces inside of others, and say so by an error
+    for namespace in found:
+        if len(namespace) > len(parent) and namespace[: len(parent)] == parent:
+            yield from (".".join(name) for name in catalog.list_tables(namespace))
+            yield from _tables(catalog, namespace)
 
 
 def find_catalog(name: str | None, properties: Mapping[str, str], *, create: bool = False) -> Catalog:

@@ -30,7 +30,7 @@ from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Writing, Written
 from zonal.storage.durability import flush_folders
-from zonal.tables.iceberg.catalogs import find_catalog
+from zonal.tables.iceberg.catalogs import find_catalog, split_catalog
 from zonal.tables.iceberg.commit import prepared
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.field_ids import (
@@ -83,8 +83,8 @@ class IcebergDestination:
     def __init__(
         self, identifier: str, *, catalog: str | None = None, catalog_properties: Mapping[str, str] | None = None
     ) -> None:
-        self.name = identifier
-        self._catalog_name, self._properties = catalog, dict(catalog_properties or {})
+        self.name, self._catalog_name = split_catalog(identifier, catalog)
+        self._properties = dict(catalog_properties or {})
         self._plan: _Plan | None = None
 
     def file_columns(self, schema: pa.Schema, partitioning: Sequence[str]) -> list[str]:  # noqa: ARG002

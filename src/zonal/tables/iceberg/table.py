@@ -23,7 +23,7 @@ from zonal.storage import Storage, refuse_special
 from zonal.storage.options import for_pyiceberg
 from zonal.tables.iceberg.append import appending_of, commit_append, last_transaction
 from zonal.tables.iceberg.bounds import arrow_schema, fields, leaves
-from zonal.tables.iceberg.catalogs import LOADING, find_catalog, in_time, nearest
+from zonal.tables.iceberg.catalogs import LOADING, find_catalog, in_time, nearest, split_catalog
 from zonal.tables.iceberg.commit import Target, commit_rewrite, files_since
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.expiry import expire
@@ -72,6 +72,7 @@ class IcebergTable:
         version: int | str | None = None,
     ) -> "IcebergTable":
         """Load `namespace.table` from a catalog of PyIceberg's configuration, or from the one in `~/.zonal`."""
+        identifier, catalog = split_catalog(identifier, catalog)
         opened = find_catalog(catalog, catalog_properties or {})
         try:
             table = in_time(opened.properties, LOADING, lambda: opened.load_table(identifier))
