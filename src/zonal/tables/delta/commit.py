@@ -26,7 +26,7 @@ ATTEMPTS = 20
 _LONGEST_WAIT = 1.0
 
 
-class Change(Protocol):
+class LogChange(Protocol):
     """What a commit does to a table."""
 
     @property
