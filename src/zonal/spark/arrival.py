@@ -13,6 +13,7 @@ from zonal.spark.failures import told_in_words
 from zonal.spark.progress import Stage, watch
 from zonal.spark.session import check_worker_python, is_on_this_machine
 from zonal.spark.shipment import carried
+from zonal.spark.versions import collected
 from zonal.worker.arrival.stage import COLUMNS, Staged, read_staged, stage_step
 
 if TYPE_CHECKING:
@@ -47,5 +48,5 @@ def stage_frame(df: "DataFrame", table: str, appending: Appending, report: Calla
     check_worker_python(session)
     step = carried(stage_step(table, appending), by_value=not is_on_this_machine(session))
     with told_in_words("Spark couldn't take the rows"), watch(session, tell, wait):
-        records = df.mapInArrow(step, COLUMNS).toArrow()
+        records = collected(df.mapInArrow(step, COLUMNS))
     return read_staged(records)

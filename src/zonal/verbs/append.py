@@ -14,9 +14,9 @@ from zonal.rewriting.arguments import check_arguments
 from zonal.rewriting.arrival import Appender
 from zonal.rewriting.commits import told
 from zonal.rewriting.in_place import Runner, refuse_filters
-from zonal.rewriting.in_process import run_in_process
 from zonal.rewriting.incoming import Rows, incoming, is_frame
-from zonal.rewriting.on_spark import Place, spark_runner
+from zonal.rewriting.on_this_machine import ThisMachine
+from zonal.rewriting.places import Place, runner_at
 from zonal.rewriting.request import chosen_layout, refuse, refuse_unwritable
 from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Appendable, Table, is_appendable
@@ -95,9 +95,9 @@ def append(
 def _running(data: Rows, spark: Place, report: Progress) -> AbstractContextManager[Runner]:
     """Return what sorts the rows: what the caller gave, the session of a DataFrame, or this process."""
     if spark is None and not is_frame(data):
-        return nullcontext(run_in_process)
+        return nullcontext(ThisMachine(threads=1))
     place = data.sparkSession if spark is None else spark
-    return spark_runner(place, lambda notice: report(Step("starting Spark", notice=notice)))
+    return runner_at(place, lambda notice: report(Step("starting Spark", notice=notice)))
 
 
 def _appendable(table: Table) -> Appendable:
