@@ -12,6 +12,10 @@ def list_tables(catalog: str | None = None, *, storage_options: Mapping[str, str
     Arguments:
         catalog: as PyIceberg is configured for it; without, its default, or the only one that is configured.
         storage_options: properties of the catalog.
+
+    Example:
+        >>> zonal.list_tables("lake")  # doctest: +SKIP
+        ('iceberg:lake.sales.orders', 'iceberg:lake.web.clicks')
     """
     from zonal.tables.iceberg.catalogs import tables_of  # noqa: PLC0415 - slow to import
 
