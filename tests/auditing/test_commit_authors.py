@@ -65,7 +65,8 @@ def told_commit(table_format, operation, details):
         ("delta", "OPTIMIZE", {**ZONAL, "engineInfo": "zonal/0.1.0"}, "zonal", "zonal 0.1.0"),
         ("delta", "CREATE TABLE AS SELECT", {**ZONAL, "engineInfo": "zonal/0.1.0"}, "zonal", "zonal 0.1.0"),
         ("iceberg", "replace", ZONAL, "zonal", "zonal"),
-        ("iceberg", "append", ZONAL, "zonal", "zonal"),
+        ("delta", "WRITE", {**ZONAL, "engineInfo": "zonal/0.1.0", "mode": "Append"}, "append", "zonal 0.1.0"),
+        ("iceberg", "append", ZONAL, "append", "zonal"),
         # PyIceberg 0.12, which leaves no name
         ("iceberg", "append", {"added-data-files": "1"}, "append", ""),
         ("iceberg", "overwrite", {"added-data-files": "2", "deleted-data-files": "2"}, "overwrite", ""),

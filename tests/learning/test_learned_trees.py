@@ -14,8 +14,8 @@ from support.local_runner import run_here
 from zonal import advise, cluster, open_table
 from zonal.predicates.bind import bind
 from zonal.sql.where import parse_where
-from zonal.study.advice_request import SAMPLE_ROWS
 from zonal.study.look import look_at
+from zonal.study.sampling import SAMPLE_ROWS
 from zonal.tables.registry import read_snapshot
 from zonal.trials.prediction import predict
 from zonal.trials.today import current, standing

@@ -28,8 +28,8 @@ KEYS = {
     ),
     "health": (
         health,
-        "blockers bytes columns columns_left_out delete_files deleted_rows files files_in_layout format largest_file "
-        "layout median_file name partitioning partitions problems rows smallest_file time version",
+        "blockers bytes columns columns_left_out condition delete_files deleted_rows files files_in_layout format "
+        "largest_file layout median_file name partitioning partitions problems rows smallest_file time version",
     ),
 }
 QUERY = (

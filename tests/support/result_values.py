@@ -27,6 +27,7 @@ from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, KeyDepth, LookUps, RewrittenFiles, Run
 from zonal.skipping.depth import Depth
 from zonal.snapshot import TableVersion
+from zonal.upkeep.condition import Condition
 from zonal.verbs.explain import Explanation, Level
 from zonal.verbs.show import ColumnHealth, Deletes, FileSizes, TableHealth
 from zonal.workload.query import Summary
@@ -59,7 +60,8 @@ def health(name="plain"):
     depth = Depth(name, 4, 2.5, 3.5, 0, {2: 4}, 1.5, 17)
     table = TableVersion(name, "delta", name, 7, WHEN, 5, 10**6, 4000, str(Layout("zorder", (name, "y"))), (name,))
     return TableHealth(
-        table, FileSizes(1, 2, 3), Deletes(2, None), 2, 3, (ColumnHealth(depth, 5),), 9, (name,), (name,), picture(name)
+        table, FileSizes(1, 2, 3), Deletes(2, None), 2, 3, (ColumnHealth(depth, 5),), 9, (name,), (name,),
+        Condition(0.75, 0.0, 0.25, 3, 2, 1.5, ("4 files",), ("2 files",)), picture(name),
     )  # fmt: skip
 
 

@@ -35,12 +35,12 @@ _KINDS: Mapping[str, CommitKind] = {
 def kind_of(operation: str, details: Mapping[str, str]) -> CommitKind:
     """Tell the kind of a commit; what changes rows in place, an update or a merge, is an overwrite.
 
-    Of zonal's own, an append is one like those of others: it brings rows.
+    Of zonal's own, a write of new rows is an append like those of others.
     """
     mode = (details.get("mode") or details.get("outputMode") or "").lower()
-    kind = _KINDS.get(operation.upper(), "unknown")
-    if RUN_MARK in details and kind != "append":
+    if RUN_MARK in details and operation != "WRITE":
         return "zonal"
+    kind = _KINDS.get(operation.upper(), "unknown")
     return "overwrite" if kind == "append" and mode in ("overwrite", "complete") else kind
 
 
