@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from zonal.errors import ZonalError, option
 
@@ -28,7 +28,8 @@ _PLURALS: Mapping[str, str] = {"a text": "texts", "a path": "paths"}
 def check_arguments(annotated: Callable[..., object], given: Mapping[str, object]) -> None:
     """Raise an error for the first argument that isn't what its annotation says.
 
-    Annotations in quotes, whose classes are imported for type checkers alone, and protocols are left to the caller.
+    Annotations in quotes, whose classes are imported for type checkers alone, protocols and tuples are left to the
+    caller. A kind that is `Annotated` with a text is called so in the message.
 
     >>> def look(table: str, *, columns: Sequence[str] | None = None) -> None: ...
     >>> check_arguments(look, {"table": "events", "columns": "id"})
@@ -44,7 +45,9 @@ def _fits(value: object, kind: Any) -> bool:  # noqa: ANN401 - annotations are o
     if _is_union(kind):
         return any(_fits(value, each) for each in get_args(kind))
     origin, inner = get_origin(kind) or kind, get_args(kind)
-    if not isinstance(origin, type) or getattr(origin, "_is_protocol", False):
+    if origin is Annotated:
+        return _fits(value, inner[0])
+    if not isinstance(origin, type) or origin is tuple or getattr(origin, "_is_protocol", False):
         return kind is not None or value is None
     if origin in _NUMBERS:
         return isinstance(value, _NUMBERS[origin]) and not isinstance(value, bool)
@@ -67,6 +70,8 @@ def _words(kind: Any) -> str:  # noqa: ANN401
         *others, last = dict.fromkeys(map(_words, kinds))
         return f"{', '.join(others)}, or {last}" if others else last
     origin, inner = get_origin(kind) or kind, get_args(kind)
+    if origin is Annotated:
+        return str(inner[1])
     words = _WORDS.get(origin) or f"a {getattr(origin, '__name__', 'value')}"
     if origin in (Sequence, Mapping):
         return f"{words} of {' to '.join(_PLURALS.get(_words(each), _words(each)) for each in inner)}"

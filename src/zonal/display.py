@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from importlib import import_module
 
+from zonal.arguments import check_arguments
+
 
 @dataclass(frozen=True)
 class Display:
@@ -15,6 +17,9 @@ class Display:
 
     picture: bool | None = None
     hide_literals: bool = False
+
+    def __post_init__(self) -> None:
+        check_arguments(type(self), vars(self))
 
 
 class Shown:

@@ -48,7 +48,7 @@ def test_a_history_that_cant_be_written_costs_neither_the_audit_nor_the_rewrite(
     assert done.note == "The run isn't in the history. The disk is full."
     with pytest.raises(HistoryError):
         zonal.cluster(life.name, by=["t"], spark=run_here, database="nosuch://x", **life.options)
-    with pytest.raises(ZonalError, match="database=False is not a History, a text, or None"):
+    with pytest.raises(ZonalError, match="database=False is not the URL of a history"):
         zonal.audit("delta:/no/such/table", queries=["no such log"], database=False)
     assert zonal.open_table(life.name).snapshot().version == done.run.versions[-1], "refused before any work"
 

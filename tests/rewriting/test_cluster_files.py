@@ -147,7 +147,7 @@ def test_a_pipe_among_the_files_is_refused_and_not_waited_for(tmp_path):
 def test_a_database_of_a_wrong_type_is_refused_before_any_work(kind, tmp_path):
     table = home(kind, tmp_path).make([telemetry(60)])
     before = table.version()
-    with pytest.raises(ZonalError, match="database='False' is no history"):
+    with pytest.raises(ZonalError, match="database=False is not the URL of a history"):
         table.cluster(by=["x"], database=False)
     assert table.version() == before
 

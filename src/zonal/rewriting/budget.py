@@ -3,9 +3,10 @@
 import re
 from dataclasses import dataclass, replace
 
+from zonal.arguments import check_arguments
 from zonal.errors import ZonalError, option
 from zonal.upkeep.merges import MergeTerms
-from zonal.values.sizes import size_of
+from zonal.values.sizes import Size, size_of
 
 _MOST_AMPLIFICATION = 16
 
@@ -28,10 +29,13 @@ class Budget:
         1
     """
 
-    max_bytes: int | str | None = None
-    commit_every: int | str | None = None
+    max_bytes: Size | None = None
+    commit_every: Size | None = None
     pays_within: float | str | None = None
     max_amplification: float | None = None
+
+    def __post_init__(self) -> None:
+        check_arguments(type(self), vars(self))
 
     @property
     def most_bytes(self) -> int | None:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from zonal.arguments import check_arguments
 from zonal.parquet.codecs import asked_codec
-from zonal.values.sizes import size_of
+from zonal.values.sizes import Size, size_of
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,13 @@ class NewFiles:
         'zorder(id, day, file_size=500KB)'
     """
 
-    target_file_size: int | str | None = None
+    target_file_size: Size | None = None
     compression: str | None = None
     keep_properties: bool = False
     verify: bool = False
+
+    def __post_init__(self) -> None:
+        check_arguments(type(self), vars(self))
 
     @property
     def target_bytes(self) -> int | None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Union
 
-from zonal.errors import ZonalError, option
+from zonal.errors import ZonalError, in_line, option
 from zonal.rewriting.in_place import Runner
 from zonal.rewriting.on_this_machine import ThisMachine
 from zonal.spark.place import HERE, Spark
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 Place = Union["SparkSession", Spark, Runner, None]
 """Where work runs: in a session, at a place for a new one, in this process, or by a function of the caller's."""
+
+
+def check_place(place: Place) -> None:
+    """Refuse what is no place, before any work is done for it."""
+    if not (place is None or isinstance(place, Spark) or callable(place) or hasattr(place, "conf")):
+        raise ZonalError(f"spark={in_line(place)} is not a Spark session, a Spark(…), or a function.")
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from zonal.arguments import check_arguments
+
 HERE = "here"
 """The master that stands for no Spark at all."""
 
@@ -26,3 +28,6 @@ class Spark:
     """Not shown: it may hold a token."""
     conf: Mapping[str, str] | None = field(default=None, repr=False)
     """Not shown: it may hold secrets."""
+
+    def __post_init__(self) -> None:
+        check_arguments(type(self), vars(self))

@@ -2,8 +2,12 @@
 
 import re
 from fractions import Fraction
+from typing import Annotated
 
 from zonal.errors import ZonalError, option, quoted
+
+Size = Annotated[int | str, "a number of bytes, or a text such as '64MB'"]
+"""A size as users give it."""
 
 _UNITS = {"B": 1} | {
     f"{prefix}{suffix}": base**power
@@ -30,7 +34,7 @@ def parse_size(text: str) -> int:
     return int(size)
 
 
-def size_of(value: int | str | None, name: str) -> int | None:
+def size_of(value: Size | None, name: str) -> int | None:
     """Read a number of bytes, or a text such as `64MB`, of the option with this name; None stays None."""
     if value is None or isinstance(value, str):
         return None if value is None else parse_size(value)

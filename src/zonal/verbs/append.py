@@ -4,19 +4,19 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
+from zonal.arguments import check_arguments
 from zonal.errors import LayoutError, TableError, option, quoted
 from zonal.history.opened import Database, opened
 from zonal.layouts.layout import Layout
 from zonal.plan.append import Transaction, TransactionSeenError
 from zonal.plan.run import new_run
 from zonal.rewriting.appended import Appended, remembered
-from zonal.rewriting.arguments import check_arguments
 from zonal.rewriting.arrival import Appender
 from zonal.rewriting.commits import told
 from zonal.rewriting.in_place import Runner, refuse_filters
 from zonal.rewriting.incoming import Rows, incoming, is_frame
 from zonal.rewriting.on_this_machine import ThisMachine
-from zonal.rewriting.places import Place, runner_at
+from zonal.rewriting.places import Place, check_place, runner_at
 from zonal.rewriting.request import chosen_layout, refuse, refuse_unwritable
 from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Appendable, Table, is_appendable
@@ -61,7 +61,8 @@ def append(
         >>> zonal.append("delta:lake/orders", pa.table({"id": [7]}), transaction=("till-4", 18)).rows  # doctest: +SKIP
         1
     """
-    check_arguments(locals())
+    check_arguments(append, locals())
+    check_place(spark)
     began = time.monotonic()
     named = Transaction.of(transaction)
     with opened(database):

@@ -18,7 +18,7 @@ from zonal.auditing.renames import named_as
 from zonal.auditing.savings import saving_of
 from zonal.display import Display
 from zonal.errors import TableError, ZonalError, option, quoted
-from zonal.history.opened import Database, check_database, opened
+from zonal.history.opened import Database, opened
 from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture.picture import Picture
@@ -76,7 +76,6 @@ def audit(
     check_arguments(audit, locals())
     how = Auditing(sampling or Sampling(), alerts or Alerts(), display or Display())
     how.check()
-    check_database(database)
     source = table_of(table, catalog=catalog, storage_options=storage_options)
     auditor = auditor_of(source, queries, how, progress)
     return auditor.now(database) if at is None else auditor.at(at)

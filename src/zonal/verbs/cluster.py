@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypedDict, overload
 
+from zonal.arguments import check_arguments
 from zonal.display import Display
 from zonal.errors import ZonalError, option
 from zonal.history.opened import Database
 from zonal.layouts.layout import Layout
 from zonal.plan.run import new_run
-from zonal.rewriting.arguments import check_arguments
 from zonal.rewriting.budget import Budget
 from zonal.rewriting.commits import rewrite_in_commits, told
 from zonal.rewriting.copy import copy_table
@@ -18,7 +18,7 @@ from zonal.rewriting.dry_run import ClusteringPlan, plan_clustering
 from zonal.rewriting.learned import learned_for, settled
 from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.outcome import Clustering, RunAccount, left, result_of
-from zonal.rewriting.places import Place, runner_at
+from zonal.rewriting.places import Place, check_place, runner_at
 from zonal.rewriting.request import Job, Request, rewritable
 from zonal.tables.names import takes_catalog_options
 from zonal.tables.protocol import Table
@@ -104,7 +104,8 @@ def cluster(
         >>> zonal.cluster("orders", by=["id", "day"]).change.added_files  # doctest: +SKIP
         1
     """
-    check_arguments(locals())
+    check_arguments(cluster, locals())
+    check_place(spark)
     if dry_run and into is not None:
         raise ZonalError(f"{option('dry_run')} tells what a rewrite in place would do: leave out {option('into')}.")
     account = RunAccount(time.monotonic(), display or Display(), database)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
 
 from zonal.arguments import check_arguments
 from zonal.workload.query import Workload
@@ -79,5 +80,5 @@ def workload_of(
     return queries if isinstance(queries, Workload) else Logs.of(queries).read(names, columns, progress)
 
 
-Queries = Workload | Logs | Sequence[PathLike] | PathLike
+Queries = Annotated[Workload | Logs | Sequence[PathLike] | PathLike, "a workload, logs, or paths of logs"]
 """Queries as the verbs take them: paths of logs, logs and how to read them, or a workload."""
