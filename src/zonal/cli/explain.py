@@ -16,7 +16,7 @@ from zonal.cli.options import (
     Storage,
     TableName,
     check_report,
-    opened,
+    pairs,
     printing,
     write_report,
 )
@@ -60,9 +60,10 @@ def explain(
     check_report(report)
     with footer_bar("reading the table's metadata") as step:
         explanation = look(
-            opened(table, catalog, storage_option), where=where, sql=sql, read_as=read_as, dialect=dialect,
+            table, where=where, sql=sql, read_as=read_as, dialect=dialect,
             timezone=timezone, now=None if now is None else now.replace(tzinfo=UTC), footers=footers, bloom=bloom,
-            picture=report is not None, progress=step,
+            picture=report is not None, catalog=catalog,
+            storage_options=pairs("--storage-option", storage_option), progress=step,
         )  # fmt: skip
     with printing():
         if output is OutputFormat.json:

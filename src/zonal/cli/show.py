@@ -14,7 +14,7 @@ from zonal.cli.options import (
     TableName,
     check_report,
     names_in,
-    opened,
+    pairs,
     printing,
     write_report,
 )
@@ -39,8 +39,10 @@ def show(
 
     check_report(report)
     with footer_bar("reading the table's metadata") as step:
-        source = opened(table, catalog, storage_option)
-        health = measure(source, columns=names_in(columns), picture=report is not None, progress=step)
+        health = measure(
+            table, columns=names_in(columns), picture=report is not None, catalog=catalog,
+            storage_options=pairs("--storage-option", storage_option), progress=step,
+        )  # fmt: skip
     with printing():
         if output is OutputFormat.json:
             typer.echo(to_json(health))

@@ -94,6 +94,8 @@ def explain(
     footers: bool | None = None,
     bloom: bool = False,
     picture: bool | None = None,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Explanation:
     """Tell which partitions, files, row groups and pages a condition or statement reads, and what skipped the rest.
@@ -111,6 +113,8 @@ def explain(
         footers: read the footers of the kept files for row groups and pages; by default, of up to a thousand files.
         bloom: also look values up in their Bloom filters.
         picture: draw files and query, for a page or a notebook; by default, of tables with up to 500 files.
+        catalog: of an Iceberg table, as PyIceberg is configured for it.
+        storage_options: of the storage.
         progress: hears how many footers of how many are read.
 
     Example:
@@ -121,7 +125,7 @@ def explain(
     check_arguments(explain, locals())
     if (where is None) == (sql is None):
         raise PredicateError(f"Give either a condition ({option('where')}) or a query ({option('sql')}).")
-    source = table_of(table)
+    source = table_of(table, catalog=catalog, storage_options=storage_options)
     if sql is not None:
         query = parse_query(sql, dialect=dialect, now=now, timezone=timezone)
         snapshot = read_snapshot(source, progress)
@@ -142,7 +146,15 @@ def _drawn(snapshot: Snapshot, bound: Bound, text: str) -> Picture | None:
     return drawn([("now", snapshot)], columns, [(text, bound, 1.0)])
 
 
-def prune(table: Table | str, *, where: str, dialect: str | None = None, timezone: str = "UTC") -> list[str]:
+def prune(
+    table: Table | str,
+    *,
+    where: str,
+    dialect: str | None = None,
+    timezone: str = "UTC",
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> list[str]:
     """Return the files that might hold a row for which the condition is true.
 
     Arguments:
@@ -150,13 +162,15 @@ def prune(table: Table | str, *, where: str, dialect: str | None = None, timezon
         where: a condition, as after WHERE.
         dialect: of the SQL, such as `spark` or `trino`.
         timezone: of the session: what times without a zone mean.
+        catalog: of an Iceberg table, as PyIceberg is configured for it.
+        storage_options: of the storage.
 
     Example:
         >>> [path.rpartition("/")[2] for path in zonal.prune("events", where="day BETWEEN 1 AND 2")]
         ['1.parquet', '2.parquet']
     """
     check_arguments(prune, locals())
-    source = table_of(table)
+    source = table_of(table, catalog=catalog, storage_options=storage_options)
     snapshot = source.snapshot()
     bound = bind(
         parse_where(where, dialect=dialect, timezone=timezone), snapshot.schema, dialect=dialect, timezone=timezone

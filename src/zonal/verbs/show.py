@@ -1,6 +1,6 @@
 """`show`: the health of a table's layout, from its metadata alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -97,6 +97,8 @@ def show(
     *,
     columns: str | Sequence[str] | None = None,
     picture: bool | None = None,
+    catalog: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> TableHealth:
     """Measure a table: its files, and how well each column skips.
@@ -106,6 +108,8 @@ def show(
         columns: one, or several; by default, those of the recorded layout, then others with bounds, a dozen in all.
         picture: draw the files over these columns, for a page or a notebook; by default, of tables with up to 500
             files.
+        catalog: of an Iceberg table, as PyIceberg is configured for it.
+        storage_options: of the storage.
         progress: hears how many footers of how many are read.
 
     Example:
@@ -114,7 +118,7 @@ def show(
         (4, 'a look-up of day reads 1 of 4 files')
     """
     check_arguments(show, locals())
-    source = table_of(table)
+    source = table_of(table, catalog=catalog, storage_options=storage_options)
     snapshot = read_snapshot(source, progress)
     columns = [columns] if isinstance(columns, str) else columns
     return health_of(snapshot, columns, picture=is_wanted(picture, snapshot))

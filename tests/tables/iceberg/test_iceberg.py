@@ -14,6 +14,7 @@ from pyiceberg.types import LongType, TimestampNanoType, UnknownType
 
 from support.iceberg_snapshots import LONG, UTC, column, load, read
 from support.iceberg_tables import Handmade, properties_in
+from zonal import explain, prune, show
 from zonal.errors import TableError, naming_flags
 from zonal.layouts.layout import Layout
 from zonal.tables.iceberg.table import IcebergTable
@@ -47,6 +48,16 @@ def test_branches_tags_and_snapshots(catalog):
         load(table, version="relaese")
     with pytest.raises(TableError, match=f"Unknown version '7'.*{first}"):
         load(table, version=7)
+
+
+def test_verbs_that_read_metadata_open_a_table_in_a_catalog_by_its_options(catalog, tmp_path):
+    table = catalog.create_table("db.t", LONG)
+    table.append(pa.table({"id": pa.array([1, 2])}))
+    there = {"catalog": "test", "storage_options": properties_in(tmp_path)}
+    assert show("iceberg:db.t", **there).table.files == 1
+    assert explain("iceberg:db.t", where="id = 2", **there).levels[0].kept == 1
+    assert len(prune("iceberg:db.t", where="id = 2", **there)) == 1
+    assert prune("iceberg:db.t", where="id = 3", **there) == []
 
 
 def test_metadata_file_and_catalog_tell_the_same(catalog, tmp_path):
