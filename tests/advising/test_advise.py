@@ -242,7 +242,7 @@ def test_logs_are_read_by_the_tables_own_name(tmp_path):
     log = tmp_path / "log.sql"
     log.write_text("".join(f"SELECT * FROM shop.orders o WHERE {text};\n" for text in dashboards(16)))
     heard = []
-    advice = advise(table.name, queries=log, target_file_size=20_000, progress=lambda *step: heard.append(step[0]))
+    advice = advise(table.name, queries=log, target_file_size=20_000, progress=lambda step: heard.append(step.name))
     assert advice.workload.summary.matched == 16
     assert heard[0] == "reading the table's metadata"
     assert "sampling" in heard

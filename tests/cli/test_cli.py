@@ -19,6 +19,7 @@ from support.local_runner import run_here
 from zonal.cli import main
 from zonal.cli.options import stoppable
 from zonal.report.terminal.progress import step_bar
+from zonal.values.progress import Step
 
 
 def run(*arguments, **options):
@@ -376,8 +377,8 @@ def test_a_plan_has_no_page(delta, monkeypatch, capsys):
 def test_the_bar_forgets_how_long_the_last_step_was(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     with step_bar() as report:
-        report("reading the logs", 50, 100)
-        report("sampling", 0, 0)
+        report(Step("reading the logs", done=50, total=100))
+        report(Step("sampling"))
     said = capsys.readouterr().err
     assert "sampling" in said
     assert "%" not in said.rpartition("sampling")[2]

@@ -321,7 +321,7 @@ def test_views_are_looked_through(tmp_path):
 def test_progress_ends_with_all_bytes(tmp_path):
     log = records(tmp_path, *[{"sql": "select * from t"}] * 600)
     seen = []
-    read_workload([log], tables=["t"], dialect="", progress=lambda done, total: seen.append((done, total)))
+    read_workload([log], tables=["t"], dialect="", progress=lambda step: seen.append((step.done, step.total)))
     assert seen[-1] == (log.stat().st_size, log.stat().st_size)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 

@@ -10,7 +10,7 @@ them. A move that was interrupted leaves each file in one of its two places, or 
 import errno
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -22,12 +22,10 @@ from zonal.errors import TableError, ZonalError, option, quoted, suggestion
 from zonal.plan.run import RUN, RUN_FOLDER, began
 from zonal.storage import Storage, local_path
 from zonal.storage.durability import flush_folder
+from zonal.values.progress import Progress, Step
 
 FOLDER = "_zonal_quarantine"
 _MANIFEST, _UNDONE, _DRAFT = "manifest.jsonl", "undone.jsonl", "draft.tmp"
-
-Progress = Callable[[int, int], None]
-"""Hears how many files of how many are done."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class Quarantine:
             (self.folder / run).rmdir()
             self.folder.rmdir()
 
-    def put(self, run: str, files: Sequence[Spare], progress: Progress) -> Moved:
+    def put(self, run: str, files: Sequence[Spare], report: Progress) -> Moved:
         """Move files here, in order; one that can't be moved stays where it is, and a note says so."""
         folder = self._folder(run)
         try:
@@ -120,7 +118,7 @@ class Quarantine:
                 moved.append(file)
             elif problem:
                 notes.append(f"{quoted(file.path, limit=300)} stays: it can't be moved ({problem}).")
-            progress(number, len(files))
+            report(Step("moving files", done=number, total=len(files)))
         with suppress(OSError):  # the files are moved: an error would say that they aren't
             flush_folder(folder)
         self._remove_empty({Path(file.path).parent for file in moved})
@@ -145,7 +143,7 @@ class Quarantine:
         notes = [f"{quoted(path, limit=300)} is neither here nor there: somebody else removed it." for path in lost]
         return Moved(tuple(back), tuple(notes))
 
-    def delete(self, held: Held, progress: Progress) -> Moved:
+    def delete(self, held: Held, report: Progress) -> Moved:
         """Delete the files of a clean-up for good, and its manifest at last."""
         folder = self._folder(held.run)
         gone = []
@@ -155,7 +153,7 @@ class Quarantine:
                 if _exists(place):
                     place.unlink()
                     gone.append(file)
-                progress(number, len(held.files))
+                report(Step("deleting files", done=number, total=len(held.files)))
             for name in (_DRAFT, _MANIFEST, _UNDONE):
                 (folder / name).unlink(missing_ok=True)
         self.close(held.run)

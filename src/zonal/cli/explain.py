@@ -20,7 +20,7 @@ from zonal.cli.options import (
     printing,
     write_report,
 )
-from zonal.report.terminal.progress import footer_bar
+from zonal.report.terminal.progress import step_bar
 
 UTC = zones.utc
 
@@ -58,12 +58,12 @@ def explain(
     from zonal.verbs.explain import explain as look  # noqa: PLC0415 - `zonal --help` stays fast
 
     check_report(report)
-    with footer_bar("reading the table's metadata") as step:
+    with step_bar() as progress:
         explanation = look(
             table, where=where, sql=sql, read_as=read_as, dialect=dialect,
             timezone=timezone, now=None if now is None else now.replace(tzinfo=UTC), footers=footers, bloom=bloom,
             picture=report is not None, catalog=catalog,
-            storage_options=pairs("--storage-option", storage_option), progress=step,
+            storage_options=pairs("--storage-option", storage_option), progress=progress,
         )  # fmt: skip
     with printing():
         if output is OutputFormat.json:

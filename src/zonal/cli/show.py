@@ -18,7 +18,7 @@ from zonal.cli.options import (
     printing,
     write_report,
 )
-from zonal.report.terminal.progress import footer_bar
+from zonal.report.terminal.progress import step_bar
 
 
 def show(
@@ -38,10 +38,10 @@ def show(
     from zonal.verbs.show import show as measure  # noqa: PLC0415
 
     check_report(report)
-    with footer_bar("reading the table's metadata") as step:
+    with step_bar() as progress:
         health = measure(
             table, columns=names_in(columns), picture=report is not None, catalog=catalog,
-            storage_options=pairs("--storage-option", storage_option), progress=step,
+            storage_options=pairs("--storage-option", storage_option), progress=progress,
         )  # fmt: skip
     with printing():
         if output is OutputFormat.json:

@@ -93,6 +93,9 @@ class _Life:
     def report(self, what: str, done: int = 0, total: int = 0) -> None:
         self.scene.report(f"{self.form}: {what}", done, total)
 
+    def hear(self, step: Step) -> None:
+        self.report(step.name, step.done, step.total)
+
     def arrive(self) -> None:
         health = health_of(self.table.snapshot(), self.scene.columns)
         # Files as large as before, so that their number alone doesn't explain what is skipped.
@@ -100,7 +103,7 @@ class _Life:
         self.on_chapter(Arrived(health))
 
     def advise(self, log: Logs) -> Advice:
-        advice = advise(self.table, queries=log, target_file_size=self.size, progress=self.report)
+        advice = advise(self.table, queries=log, target_file_size=self.size, progress=self.hear)
         self.on_chapter(Advised(advice, Path(log.paths[0])))
         return advice
 
@@ -109,10 +112,7 @@ class _Life:
         scene, before = self.scene, self.table.snapshot()
         explained = self._explained() if not again else None
 
-        def step(step: Step) -> None:
-            self.report(step.name, step.done, step.total)
-
-        rewrite = partial(cluster, self.table, database=scene.database, spark=scene.runner, progress=step)
+        rewrite = partial(cluster, self.table, database=scene.database, spark=scene.runner, progress=self.hear)
         if again:
             done = rewrite()
         elif scene.by is not None:
@@ -143,7 +143,7 @@ class _Life:
             queries=scene.queries,
             database=scene.database,
             display=Display(picture=True),
-            progress=self.report,
+            progress=self.hear,
         )
         self.ratios = (*self.ratios, result.reads.ratio)
         self.on_chapter(Audited(result, self.ratios))

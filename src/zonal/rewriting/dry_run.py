@@ -13,10 +13,10 @@ from zonal.rewriting.division import KeyLookups, divide
 from zonal.rewriting.learned import learned_for, settled
 from zonal.rewriting.request import Job, Request, rewritable, too_small
 from zonal.rewriting.units import units_of
-from zonal.study.advice_request import Progress, silent
 from zonal.study.sample import OVERHEAD
 from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot
+from zonal.values.progress import Progress, only_notices
 from zonal.worker.machine import processors
 
 START_SECONDS = 11.0
@@ -59,7 +59,7 @@ class ClusteringPlan(Shown):
     """What would not be merged, and why not."""
 
 
-def plan_clustering(source: Table, request: Request, progress: Progress = silent) -> ClusteringPlan:
+def plan_clustering(source: Table, request: Request, progress: Progress = only_notices) -> ClusteringPlan:
     """Tell what `cluster` would do; nothing is written, and no Spark is started."""
     snapshot = read_snapshot(source)
     rewritable(source, snapshot)

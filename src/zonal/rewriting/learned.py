@@ -11,9 +11,10 @@ from zonal.layouts.layout import TREE, Layout
 from zonal.layouts.ranks import bind
 from zonal.rewriting.request import Request
 from zonal.snapshot import Snapshot
-from zonal.study.advice_request import AdviceRequest, Progress, request_of
+from zonal.study.advice_request import AdviceRequest, request_of
 from zonal.tables.protocol import Table
 from zonal.trials.today import standing
+from zonal.values.progress import Progress
 from zonal.workload.logs import Queries
 
 AUTO = "auto"

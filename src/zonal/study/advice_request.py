@@ -1,8 +1,7 @@
 """A request for advice on a table, and the sample of it on which layouts are tried."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import pyarrow as pa
 
@@ -24,12 +23,10 @@ from zonal.trials.today import standing
 from zonal.trials.trial import MAX_COLUMNS
 from zonal.values.arrays import Float64Array
 from zonal.values.columns import leaves
+from zonal.values.progress import Progress, Step, only_notices
 from zonal.values.sizes import size_of
 from zonal.workload.logs import Queries, workload_of
 from zonal.workload.query import Workload
-
-Progress = Callable[[str, int, int], None]
-"""Hears the name of a step, and how much of how much is done; 0 of 0 where that isn't known."""
 
 
 def request_of(
@@ -45,15 +42,11 @@ def request_of(
     progress: Progress | None = None,
 ) -> "AdviceRequest":
     """Read the logs, and return a request for advice."""
-    tell = progress or silent
-    workload = workload_of(queries, table_names(snapshot), snapshot.schema.names, partial(tell, "reading the logs"))
+    report = progress or only_notices
+    workload = workload_of(queries, table_names(snapshot), snapshot.schema.names, report)
     terms = terms_of(workload, prices or Prices(), per_day, hide=hide_literals)
     target = size_of(target_file_size, "target_file_size") or _usual_size(snapshot)
-    return AdviceRequest(table, snapshot, terms, workload, target, sampling or Sampling(), tell)
-
-
-def silent(step: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    return AdviceRequest(table, snapshot, terms, workload, target, sampling or Sampling(), report)
 
 
 def _usual_size(snapshot: Snapshot) -> int:
@@ -70,14 +63,14 @@ class AdviceRequest:
     workload: Workload
     target: int
     sampling: Sampling
-    tell: Progress
+    report: Progress
 
     def advice(self, *, picture: bool = False) -> Advice:
         """Return the advice; it says so where the table or the workload tells too little."""
         ground = self.ground()
         if isinstance(ground, str):
             return nothing_known(self.snapshot, self.terms, self.target, ground)
-        self.tell("trying layouts", 0, 0)
+        self.report(Step("trying layouts"))
         advice = conclude(ground, self.terms)
         return replace(advice, picture=self._drawn(ground)) if picture else advice
 
@@ -100,9 +93,9 @@ class AdviceRequest:
         names = sampled_columns(snapshot, [*columns, *filter_weights(asked)[0], *named_columns(asked.bounds)])
         if not names:
             return "It has no column that rows could be ordered by."
-        self.tell("asking the table's files", 0, 0)
+        self.report(Step("asking the table's files"))
         stands = standing(snapshot, asked.bounds, asked.weights)
-        self.tell("sampling", 0, 0)
+        self.report(Step("sampling"))
         try:
             looked = look_at(self.table, snapshot, names, stands.in_partition, self.sampling.rows)  # type: ignore[arg-type]
         except TableError as error:

@@ -15,7 +15,7 @@ from zonal.display import Display
 from zonal.errors import TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.snapshot import Snapshot
-from zonal.study.advice_request import Progress, sampled_columns
+from zonal.study.advice_request import sampled_columns
 from zonal.study.look import look_at
 from zonal.study.sampling import Sampling
 from zonal.study.trial_ground import ground_of
@@ -24,6 +24,7 @@ from zonal.trials.boxes import boxes_of
 from zonal.trials.parameters import has_parameters
 from zonal.values.arrays import Float64Array
 from zonal.values.columns import leaves
+from zonal.values.progress import Progress, Step
 from zonal.workload.query import Workload
 
 _MOST_KEYS = 3
@@ -47,15 +48,15 @@ class Auditing:
 class AuditedVersion:
     """One version with the queries bound to it, what they read, and a sample of its rows on request."""
 
-    def __init__(self, table: Table, snapshot: Snapshot, workload: Workload, how: Auditing, tell: Progress) -> None:
-        self.table, self.snapshot, self.workload, self.how, self.tell = table, snapshot, workload, how, tell
+    def __init__(self, table: Table, snapshot: Snapshot, workload: Workload, how: Auditing, report: Progress) -> None:
+        self.table, self.snapshot, self.workload, self.how, self.report = table, snapshot, workload, how, report
         self.chosen, self.runs, self.left_out = chosen_queries(workload, how.sampling.seed, how.sampling.queries)
         self.asked, self.fit = self._bound(None)
         self.notes = list(self._left_out())
         if not len(self.asked):
             reason = "" if how.display.hide_literals or not self.fit.unknown else f" {self.fit.unknown[0]}"
             raise TableError(f"No query fits the columns of {quoted(snapshot.name, limit=200)}.{reason}")
-        tell("asking the table's files", 0, 0)
+        report(Step("asking the table's files"))
         self.replayed = replay(snapshot, self.asked.bounds, self.asked.weights)
 
     def _left_out(self) -> Iterator[str]:
@@ -80,7 +81,7 @@ class AuditedVersion:
         there = set(leaves(self.snapshot.schema))
         keys = [name for name in (layout.columns if layout else ()) if name in there]
         names = sampled_columns(self.snapshot, [*keys, *named])
-        self.tell("sampling", 0, 0)
+        self.report(Step("sampling"))
         try:
             looked = look_at(self.table, self.snapshot, names, self.replayed.in_partition, self.how.sampling.rows)
         except TableError as error:
@@ -91,7 +92,7 @@ class AuditedVersion:
             self.notes.append(f"{self.fit.drawn:,} queries have parameters: values of sampled rows stand for them.")
             self.replayed = replay(self.snapshot, self.asked.bounds, self.asked.weights)
         stands = standing_of(self.replayed, self.snapshot, self.asked.weights)
-        self.tell("trying a fresh layout", 0, 0)
+        self.report(Step("trying a fresh layout"))
         ground = ground_of(
             self.table, self.snapshot, names, self.asked, self.fit, stands, looked,
             target_file_bytes=self._file_bytes(), seed=self.how.sampling.seed, parted=False,

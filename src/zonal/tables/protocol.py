@@ -20,9 +20,6 @@ LAYOUT_PROPERTY = "zonal.layout"
 """Table property with the layout as JSON; in an Iceberg snapshot's summary, the layout of the files that it added."""
 
 
-Progress = Callable[[int, int], None]
-"""Hears how many files of how many have been read."""
-
 Sending = Callable[[], None]
 """Called right before a request that may commit."""
 

@@ -16,7 +16,8 @@ from zonal.tables.delta.table import DeltaTable, is_delta
 from zonal.tables.names import split_format
 from zonal.tables.parquet.copy import ParquetDestination
 from zonal.tables.parquet.folder import ParquetTable
-from zonal.tables.protocol import Destination, Progress, Table
+from zonal.tables.protocol import Destination, Table
+from zonal.values.progress import Progress
 
 _VERSION = re.compile(r"(?P<name>.+)@(?P<version>[^@/\\]+)")
 

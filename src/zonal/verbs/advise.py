@@ -8,11 +8,12 @@ from zonal.advising.advice import Advice, Prices
 from zonal.arguments import check_arguments
 from zonal.display import Display
 from zonal.errors import ZonalError, option
-from zonal.study.advice_request import Progress, request_of, silent
+from zonal.study.advice_request import request_of
 from zonal.study.drawing import is_wanted
 from zonal.study.sampling import Sampling
 from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
+from zonal.values.progress import Progress, Step, only_notices
 from zonal.workload.logs import Queries
 
 
@@ -44,7 +45,7 @@ def advise(
         display: what the result shows, as `Display`.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
-        progress: hears the name of each step, and how much of how much is done.
+        progress: hears each step.
 
     Example:
         >>> advice = zonal.advise("events", queries=["queries.sql"])
@@ -55,10 +56,10 @@ def advise(
     began = time.monotonic()
     shown, drawn = display or Display(), sampling or Sampling()
     _check(prices or Prices(), per_day, drawn)
-    tell = progress or silent
+    report = progress or only_notices
     source = table_of(table, catalog=catalog, storage_options=storage_options)
-    tell("reading the table's metadata", 0, 0)
-    snapshot = read_snapshot(source)
+    report(Step("reading the table's metadata"))
+    snapshot = read_snapshot(source, report)
     request = request_of(
         source,
         snapshot,
@@ -68,7 +69,7 @@ def advise(
         per_day=per_day,
         hide_literals=shown.hide_literals,
         sampling=drawn,
-        progress=tell,
+        progress=report,
     )
     advice = request.advice(picture=is_wanted(shown.picture, snapshot))
     return replace(advice, basis=replace(advice.basis, seconds=time.monotonic() - began))

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from datetime import timezone as zones
-from functools import partial
 
 from zonal.advising.queries import filter_weights
 from zonal.arguments import check_arguments
@@ -23,13 +22,13 @@ from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture.picture import Picture
 from zonal.snapshot import Snapshot, table_names
-from zonal.study.advice_request import Progress, silent
 from zonal.study.audited_version import AuditedVersion, Auditing
 from zonal.study.drawing import compared, is_wanted
 from zonal.study.sampling import Sampling
 from zonal.tables.protocol import Table, Versioned, is_versioned
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.trials.today import current
+from zonal.values.progress import Progress, Step, only_notices
 from zonal.workload.logs import Queries, workload_of
 from zonal.workload.query import Workload
 
@@ -66,7 +65,7 @@ def audit(
         database: where audits are kept: a URL, an open `History`, or None for nowhere.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
-        progress: hears the name of each step, and how much of how much is done.
+        progress: hears each step.
 
     Example:
         >>> audit = zonal.audit("events", queries=["queries.sql"])
@@ -102,7 +101,7 @@ def audit_versions(
         display: what the results show, as `Display`; without, no picture is drawn.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
-        progress: hears the name of each step, and how much of how much is done.
+        progress: hears each step.
 
     Example:
         >>> past = zonal.audit_versions("orders", queries=["queries.sql"], versions=2)
@@ -118,14 +117,14 @@ def audit_versions(
 
 def auditor_of(table: Table, queries: Queries, how: Auditing, progress: Progress | None = None) -> "Auditor":
     """Read a table's metadata and its logs, once for all versions."""
-    tell = progress or silent
-    tell("reading the table's metadata", 0, 0)
-    snapshot = read_snapshot(table)
-    workload = workload_of(queries, table_names(snapshot), snapshot.schema.names, partial(tell, "reading the logs"))
+    report = progress or only_notices
+    report(Step("reading the table's metadata"))
+    snapshot = read_snapshot(table, report)
+    workload = workload_of(queries, table_names(snapshot), snapshot.schema.names, report)
     if not workload.queries:
         why = workload.summary.nobody_asks(hide=how.display.hide_literals)
         raise TableError(f"There is nothing to ask of {quoted(snapshot.name, limit=200)}. {why}")
-    return Auditor(table, snapshot, workload, how, tell)
+    return Auditor(table, snapshot, workload, how, report)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +136,7 @@ class Auditor:
     """The newest version, or the one at which the table was opened."""
     workload: Workload
     how: Auditing
-    tell: Progress
+    report: Progress
 
     def now(self, database: Database = None) -> Audit:
         """Audit the newest version, compare it with the last audits, and add it to them.
@@ -174,7 +173,7 @@ class Auditor:
         chosen = self._versioned().versions()[-count:]
         audits = []
         for number, commit in enumerate(chosen):
-            self.tell("asking versions", number, len(chosen))
+            self.report(Step("asking versions", done=number, total=len(chosen)))
             snapshot = self._versioned().at(commit.id).snapshot()
             if len(snapshot.files):
                 renamed = named_as(snapshot, self.snapshot)
@@ -190,7 +189,7 @@ class Auditor:
         self, table: Table, snapshot: Snapshot, past: Sequence[float], *, look: bool, blame: bool = True
     ) -> Audit:
         began = time.monotonic()
-        case = AuditedVersion(table, snapshot, self.workload, self.how, self.tell)
+        case = AuditedVersion(table, snapshot, self.workload, self.how, self.report)
         seen = case.look() if look else Seen()
         commits = self._commits(snapshot, case) if blame else Commits()
         drift = self._drift(case, seen, past)

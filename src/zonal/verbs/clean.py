@@ -1,6 +1,6 @@
 """`clean`: what no version of a table needs goes to a quarantine, comes back from it, or is deleted."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
@@ -18,9 +18,7 @@ from zonal.plan.run import new_run
 from zonal.tables.protocol import Cleanable, Table, is_cleanable, is_expirable, is_versioned
 from zonal.tables.registry import table_of
 from zonal.values.durations import duration_name
-
-Progress = Callable[[str, int, int], None]
-"""Hears what is done, and how much of how much."""
+from zonal.values.progress import Progress, Step, only_notices
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ def clean(
             a job may still be running.
         catalog: of an Iceberg table.
         storage_options: of the storage, or of the catalog.
-        progress: hears how many files of how many are done.
+        progress: hears each step.
 
     Example:
         >>> plan = zonal.clean("events", expire="7d")
@@ -86,7 +84,7 @@ def clean(
     """
     check_arguments(clean, locals())
     source = _cleanable(table_of(table, catalog=catalog, storage_options=storage_options))
-    tell = progress or (lambda *_: None)
+    report = progress or only_notices
     _refuse_contradiction(expire=expire, undo=undo, purge=purge)
     retention = Retention.of(_time(), expire=expire, older_than=older_than, ignore_retention=ignore_retention)
     if undo is not None:
@@ -94,12 +92,12 @@ def clean(
             return _undone(source, undo)
     if purge and yes:
         with _interruptible("Some files may be deleted already: run it again to go on."):
-            return _purged(source, retention, tell)
+            return _purged(source, retention, report)
     if purge:
         return _to_purge(source, retention)
     if yes:
-        return _cleaned(source, retention, tell)
-    tell("looking for files that nobody needs", 0, 0)
+        return _cleaned(source, retention, report)
+    report(Step("looking for files that nobody needs"))
     found = source.spare(retention)
     return Cleaning(source.name, "plan", None, found.files, found.expiring, found.notes)
 
@@ -133,19 +131,19 @@ def _time(shown: datetime | None = None) -> datetime:
 # --- into the quarantine ---------------------------------------------------------------------------------------------
 
 
-def _cleaned(source: Cleanable, asked: Retention, tell: Progress) -> Cleaning:
+def _cleaned(source: Cleanable, asked: Retention, report: Progress) -> Cleaning:
     """Expire what has to be, then move files, then see whether somebody needs one after all."""
     quarantine = Quarantine(source.place())
     run = new_run()
     retention = replace(asked, now=_time(quarantine.open(run)))
     try:
-        tell("looking for files that nobody needs", 0, 0)
+        report(Step("looking for files that nobody needs"))
         with _interruptible("Snapshots may have expired, and no file was moved: run it again."):
             snapshots, retention = _expired(source, retention)
             found = source.spare(retention)
         back = option("undo", run)
         with _interruptible(f"Files that were moved before are in quarantine: {back} brings them back."):
-            moved = quarantine.put(run, found.files, lambda *done: tell("moving files", *done)) if found.files else None
+            moved = quarantine.put(run, found.files, report) if found.files else None
     except BaseException:
         quarantine.close(run)
         raise
@@ -209,10 +207,10 @@ def _to_purge(source: Cleanable, retention: Retention) -> Cleaning:
     return Cleaning(source.name, "plan", None, files, notes=notes)
 
 
-def _purged(source: Cleanable, retention: Retention, tell: Progress) -> Cleaning:
+def _purged(source: Cleanable, retention: Retention, report: Progress) -> Cleaning:
     quarantine = Quarantine(source.place())
     old, notes = _old_runs(source, quarantine, retention)
-    gone = [file for held in old for file in quarantine.delete(held, lambda *done: tell("deleting files", *done)).files]
+    gone = [file for held in old for file in quarantine.delete(held, report).files]
     return Cleaning(source.name, "purge", None, tuple(gone), notes=notes)
 
 

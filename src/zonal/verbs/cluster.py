@@ -12,7 +12,7 @@ from zonal.history.opened import Database
 from zonal.layouts.layout import Layout
 from zonal.plan.run import new_run
 from zonal.rewriting.budget import Budget
-from zonal.rewriting.commits import rewrite_in_commits, told
+from zonal.rewriting.commits import rewrite_in_commits
 from zonal.rewriting.copy import copy_table
 from zonal.rewriting.dry_run import ClusteringPlan, plan_clustering
 from zonal.rewriting.learned import learned_for, settled
@@ -116,13 +116,13 @@ def cluster(
     source = opened(table, catalog_options=into is not None and takes_catalog_options(into))
     report(Step("reading the table's metadata"))
     if dry_run:
-        return plan_clustering(source, request, told(report, Step("")))
+        return plan_clustering(source, request, report)
     account.check()
     destination = None if into is None else open_destination(into, catalog=catalog, storage_options=storage_options)
     snapshot = read_snapshot(source)
     if into is None:
         rewritable(source, snapshot)
-    learned = learned_for(source, snapshot, request, told(report, Step("")))
+    learned = learned_for(source, snapshot, request, report)
     if learned is not None and learned.layout is None:
         return left(snapshot, learned, account)
     request, run, note = settled(request, learned), new_run(), ""

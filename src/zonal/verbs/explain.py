@@ -23,10 +23,11 @@ from zonal.snapshot import UNKNOWN, Bounds, Snapshot, table_names
 from zonal.sql.query import parse_query
 from zonal.sql.where import parse_where
 from zonal.study.drawing import drawn, is_wanted
-from zonal.tables.protocol import Progress, Table, keeps_footers
+from zonal.tables.protocol import Table, keeps_footers
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.columns import find, leaf_type
+from zonal.values.progress import Progress, Step, only_notices
 
 FOOTERS = 1000
 """Footers that are read by default: beyond this many files, `explain` stops at the level of files."""
@@ -115,7 +116,7 @@ def explain(
         picture: draw files and query, for a page or a notebook; by default, of tables with up to 500 files.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
-        progress: hears how many footers of how many are read.
+        progress: hears each step.
 
     Example:
         >>> reads = zonal.explain("events", where="day = 2 AND id > 3")
@@ -126,16 +127,18 @@ def explain(
     if (where is None) == (sql is None):
         raise PredicateError(f"Give either a condition ({option('where')}) or a query ({option('sql')}).")
     source = table_of(table, catalog=catalog, storage_options=storage_options)
+    report = progress or only_notices
+    report(Step("reading the table's metadata"))
     if sql is not None:
         query = parse_query(sql, dialect=dialect, now=now, timezone=timezone)
-        snapshot = read_snapshot(source, progress)
+        snapshot = read_snapshot(source, report)
         names = table_names(snapshot)
         predicate = query.predicate(table=read_as, own=names, columns=snapshot.schema.names)
     else:
         predicate = parse_where(str(where), dialect=dialect, now=now, timezone=timezone)
-        snapshot = read_snapshot(source, progress)
+        snapshot = read_snapshot(source, report)
     bound = bind(predicate, snapshot.schema, dialect=dialect, timezone=timezone)
-    explanation = _Explained(source, snapshot, bound, where or str(sql)).result(footers, bloom, progress)
+    explanation = _Explained(source, snapshot, bound, where or str(sql)).result(footers, bloom, report)
     wanted = is_wanted(picture, snapshot)
     return replace(explanation, picture=_drawn(snapshot, bound, explanation.predicate)) if wanted else explanation
 
@@ -198,13 +201,13 @@ class _Explained:
         self.columns = [name for name in columns_of(bound) if name in snapshot.physical]
         self.notes = list(snapshot.problems)
 
-    def result(self, footers: bool | None, bloom: bool, progress: Progress | None) -> Explanation:
+    def result(self, footers: bool | None, bloom: bool, report: Progress) -> Explanation:
         kept = np.flatnonzero(self.pruned.kept)
         inside: list[_Inside | None] = [None] * len(kept)
         if footers is None and len(kept) > FOOTERS:
             self.notes.append(f"{len(kept):,} files are kept: their footers were not read.")
         elif footers is not False:
-            inside = self._look_inside(kept, bloom, progress)
+            inside = self._look_inside(kept, bloom, report)
         skipped = {f"{name} (partition)": mask for name, mask in self.pruned.by_partition.items()}
         skipped |= self.pruned.by_bounds
         return Explanation(
@@ -254,13 +257,12 @@ class _Explained:
             total_row_groups=None if inside is None else len(inside.groups),
         )
 
-    def _look_inside(self, kept: Int64Array, bloom: bool, progress: Progress | None) -> list[_Inside | None]:
+    def _look_inside(self, kept: Int64Array, bloom: bool, report: Progress) -> list[_Inside | None]:
         results: list[_Inside | None] = []
         with ThreadPoolExecutor(_THREADS) as pool:
             for done, one in enumerate(pool.map(lambda row: self._one(int(row), bloom), kept), 1):
                 results.append(one)
-                if progress is not None:
-                    progress(done, len(kept))
+                report(Step("reading footers", done=done, total=len(kept)))
         return results
 
     def _one(self, row: int, bloom: bool) -> _Inside | None:

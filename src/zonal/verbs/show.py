@@ -13,10 +13,11 @@ from zonal.skipping.depth import Depth, column_depth
 from zonal.skipping.files import telling_buckets
 from zonal.snapshot import UNKNOWN, LazyBounds, Snapshot, TableVersion
 from zonal.study.drawing import drawn, is_wanted
-from zonal.tables.protocol import Progress, Table
+from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.upkeep.condition import Condition, condition_of
 from zonal.values.columns import leaves
+from zonal.values.progress import Progress, Step, only_notices
 
 DEFAULT_COLUMNS = 12
 
@@ -110,7 +111,7 @@ def show(
             files.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
-        progress: hears how many footers of how many are read.
+        progress: hears each step.
 
     Example:
         >>> health = zonal.show("events", columns=["day"])
@@ -119,7 +120,9 @@ def show(
     """
     check_arguments(show, locals())
     source = table_of(table, catalog=catalog, storage_options=storage_options)
-    snapshot = read_snapshot(source, progress)
+    report = progress or only_notices
+    report(Step("reading the table's metadata"))
+    snapshot = read_snapshot(source, report)
     columns = [columns] if isinstance(columns, str) else columns
     return health_of(snapshot, columns, picture=is_wanted(picture, snapshot))
 

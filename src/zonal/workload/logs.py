@@ -1,12 +1,13 @@
 """Query logs as a value: their paths, and how to read them."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated
 
 from zonal.arguments import check_arguments
+from zonal.values.progress import Progress
 from zonal.workload.query import Workload
 from zonal.workload.reader import read_workload
 
@@ -55,9 +56,7 @@ class Logs:
             return queries
         return cls((queries,) if isinstance(queries, str | os.PathLike) else tuple(queries))
 
-    def read(
-        self, names: Sequence[str], columns: Sequence[str], progress: Callable[[int, int], None] | None = None
-    ) -> Workload:
+    def read(self, names: Sequence[str], columns: Sequence[str], progress: Progress | None = None) -> Workload:
         """Read the workload of a table with these names, besides those of the logs, and these columns."""
         return read_workload(
             self.paths,
@@ -74,7 +73,7 @@ class Logs:
 
 
 def workload_of(
-    queries: "Queries", names: Sequence[str], columns: Sequence[str], progress: Callable[[int, int], None] | None = None
+    queries: "Queries", names: Sequence[str], columns: Sequence[str], progress: Progress | None = None
 ) -> Workload:
     """Return the queries of a table with these names and columns as a workload; logs are read."""
     return queries if isinstance(queries, Workload) else Logs.of(queries).read(names, columns, progress)

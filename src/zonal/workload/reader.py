@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
@@ -18,6 +18,7 @@ from zonal.sql.ask import TableRead, ask, guess_dialect
 from zonal.sql.query import tables_in
 from zonal.sql.statement import known_dialect
 from zonal.sql.views import check_views
+from zonal.values.progress import Progress, Step
 from zonal.workload.entries import entries_of
 from zonal.workload.log_files import LogFile, find_logs
 from zonal.workload.query import LogError, Summary, Workload, is_usable, signature
@@ -54,7 +55,7 @@ def read_workload(
     cap: float | None = 0.2,
     since: datetime | None = None,
     now: datetime | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Workload:
     """Read the queries of the table that the logs know by one of the names `tables`.
 
@@ -62,7 +63,7 @@ def read_workload(
     in joins can be resolved. Entries that can't be read are counted and never an exception; a log without any SQL is a
     `LogError`. Relative dates mean the time of the run, to the hour (coarser in logs with thousands of different ones);
     without a time in the log, `now`. With `since`, entries before it, and those without a time, are counted and left
-    out. `progress` gets bytes done and bytes in total.
+    out. `progress` hears how many bytes of how many are read.
     """
     _check(tables, half_life_days, cap)
     if since is not None and since.tzinfo is None:
@@ -78,10 +79,10 @@ def read_workload(
             if recent.takes(entry):
                 reader.take(entry)
             if progress and number % _EVERY == _EVERY - 1:
-                progress(done, total)
+                progress(Step("reading the logs", done=done, total=total))
         done += log.size
         if progress:
-            progress(done, total)
+            progress(Step("reading the logs", done=done, total=total))
     summary = recent.counted(reader.summary())
     weighed = weigh(list(reader.tallies.values()), half_life_days=half_life_days, cap=cap)
     return Workload(weighed, summary, timezone)

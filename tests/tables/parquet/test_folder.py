@@ -31,7 +31,7 @@ def test_a_folder_is_a_table(tmp_path):
         (tmp_path / hidden).parent.mkdir(exist_ok=True)
         (tmp_path / hidden).write_bytes(b"no")
     calls = []
-    snapshot = ParquetTable(str(tmp_path)).snapshot(lambda *progress: calls.append(progress))
+    snapshot = ParquetTable(str(tmp_path)).snapshot(lambda step: calls.append((step.done, step.total)))
     files = snapshot.files
     assert calls == [(1, 3), (2, 3), (3, 3)]
     assert files.paths.to_pylist() == [str(tmp_path / name) for name in ("a.parquet", "c.parquet", "deep/b.parquet")]

@@ -1,13 +1,14 @@
 """Show progress on stderr while something long runs, on a terminal only."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
+    ProgressColumn,
     TaskID,
     TaskProgressColumn,
     TextColumn,
@@ -21,33 +22,26 @@ if TYPE_CHECKING:
     from zonal.values.progress import Step
 
 
-@contextmanager
-def step_bar() -> Iterator[Callable[[str, int, int], None] | None]:
+def step_bar() -> "AbstractContextManager[Callable[[Step], None]]":
     """Show which step runs, how far it is, and for how long."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
+    return _bar(TimeElapsedColumn())
 
-        def report(step: str, done: int, total: int) -> None:
-            _update(bar, task, step, done, total)
 
-        yield report
+def rewrite_bar() -> "AbstractContextManager[Callable[[Step], None]]":
+    """Show a bar of the steps of a rewrite, with the time that is left."""
+    return _bar(TimeRemainingColumn())
 
 
 @contextmanager
-def rewrite_bar() -> "Iterator[Callable[[Step], None]]":
-    """Show a bar of the steps of a rewrite, with the time that is left; notices are printed, terminal or not."""
+def _bar(time: ProgressColumn) -> "Iterator[Callable[[Step], None]]":
+    """Show a bar of steps with a time; notices are printed, terminal or not."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda step: _note(console, step)
         return
     from zonal.values.sizes import size_text  # noqa: PLC0415
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), time)
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
 
@@ -58,18 +52,6 @@ def rewrite_bar() -> "Iterator[Callable[[Step], None]]":
             _update(bar, task, where + step.name + what, step.done, step.total)
 
         yield report
-
-
-@contextmanager
-def footer_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar while metadata and footers are read."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, description="reading footers", completed=done, total=total)
 
 
 def _note(console: Console, step: "Step") -> None:

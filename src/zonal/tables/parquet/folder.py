@@ -28,9 +28,9 @@ from zonal.storage.location import catalog_hint
 from zonal.tables.foreign import refuse_managed
 from zonal.tables.hive_folders import HIVE_NULL, is_hidden
 from zonal.tables.parquet.copy import LAYOUT_KEY, scan_files
-from zonal.tables.protocol import Progress
 from zonal.values.arrays import Int64Array
 from zonal.values.columns import find, leaf_type, leaves
+from zonal.values.progress import Progress, Step
 
 _BOUNDS_ADVICE = "Write the Parquet files with statistics of this column: pyarrow's write_statistics, Spark's default."
 
@@ -70,7 +70,7 @@ class ParquetTable:
         self._footers: dict[str, Footer | TableError] = {}
 
     def snapshot(self, progress: Progress | None = None) -> Snapshot:
-        """List the files and read each one's footer, once; `progress` gets the number of files read and of all.
+        """List the files and read each one's footer, once; `progress` hears how many of how many are read.
 
         A file that can't be read is named in `problems`; it has no bounds, so nothing skips it.
         """
@@ -159,7 +159,7 @@ class ParquetTable:
             for done, (file, answer) in enumerate(zip(files, answers, strict=True), 1):
                 self._footers[file.path] = _parsed(file.path, *answer)
                 if progress:
-                    progress(done, len(files))
+                    progress(Step("reading footers", done=done, total=len(files)))
         answered = [self._footers[file.path] for file in files]
         problems = [str(answer) for answer in answered if isinstance(answer, TableError)]
         if len(problems) == len(files):
