@@ -10,7 +10,7 @@ from zonal.advising.queries import BoundQueries, Fit, bind_queries, chosen_queri
 from zonal.auditing.audit import Fresh
 from zonal.auditing.drift import Alerts
 from zonal.auditing.findings import Seen, standing_of
-from zonal.auditing.replay import replay
+from zonal.auditing.replay import Replay, replay
 from zonal.display import Display
 from zonal.errors import TableError, quoted
 from zonal.layouts.layout import Layout
@@ -45,82 +45,121 @@ class Auditing:
         self.alerts.check()
 
 
+@dataclass(frozen=True, eq=False)
 class AuditedVersion:
-    """One version with the queries bound to it, what they read, and a sample of its rows on request."""
+    """One version with the queries bound to it, what they read, and what a sample of its rows adds."""
 
-    def __init__(self, table: Table, snapshot: Snapshot, workload: Workload, how: Auditing, report: Progress) -> None:
-        self.table, self.snapshot, self.workload, self.how, self.report = table, snapshot, workload, how, report
-        self.chosen, self.runs, self.left_out = chosen_queries(workload, how.sampling.seed, how.sampling.queries)
-        self.asked, self.fit = self._bound(None)
-        self.notes = list(self._left_out())
-        if not len(self.asked):
-            reason = "" if how.display.hide_literals or not self.fit.unknown else f" {self.fit.unknown[0]}"
-            raise TableError(f"No query fits the columns of {quoted(snapshot.name, limit=200)}.{reason}")
-        report(Step("asking the table's files"))
-        self.replayed = replay(snapshot, self.asked.bounds, self.asked.weights)
+    snapshot: Snapshot
+    asked: BoundQueries
+    replayed: Replay
+    seen: Seen = field(default_factory=Seen)
+    notes: tuple[str, ...] = ()
+    """What is left out, and what isn't known."""
 
-    def _left_out(self) -> Iterator[str]:
-        """Say which queries of the log are left out."""
-        if self.left_out:
-            yield f"{self.left_out:,} light queries are left out: others of the sample stand for them."
-        if self.fit.unbound:
-            why = "" if self.how.display.hide_literals else f" {self.fit.unknown[0]}"
-            yield f"{self.fit.unbound:,} different queries don't fit the table's columns, and are left out.{why}"
+    def noted(self, note: str) -> "AuditedVersion":
+        """Return the same with one more note."""
+        return replace(self, notes=(*self.notes, note))
 
-    def _bound(self, data: pa.Table | None) -> tuple[BoundQueries, Fit]:
-        zone, seed = self.workload.timezone, self.how.sampling.seed
-        return bind_queries(self.chosen, self.runs, self.snapshot.schema, data=data, timezone=zone, seed=seed)
 
-    def look(self) -> Seen:
-        """Sample rows and footers; a note says where they can't be read."""
-        if not is_readable(self.table):
-            self.notes.append("Its rows can't be read: what matches, and what a fresh layout brings, is not known.")
-            return Seen()
-        layout = self.snapshot.layout
-        named = [*filter_weights(self.asked)[0], *named_columns(self.asked.bounds)]
-        there = set(leaves(self.snapshot.schema))
-        keys = [name for name in (layout.columns if layout else ()) if name in there]
-        names = sampled_columns(self.snapshot, [*keys, *named])
-        self.report(Step("sampling"))
-        try:
-            looked = look_at(self.table, self.snapshot, names, self.replayed.in_partition, self.how.sampling.rows)
-        except TableError as error:
-            self.notes.append(f"Its rows can't be read: {error}")
-            return Seen()
-        if any(has_parameters(query.predicate) for query in self.asked.queries):
-            self.asked, self.fit = self._bound(looked.rows.data)
-            self.notes.append(f"{self.fit.drawn:,} queries have parameters: values of sampled rows stand for them.")
-            self.replayed = replay(self.snapshot, self.asked.bounds, self.asked.weights)
-        stands = standing_of(self.replayed, self.snapshot, self.asked.weights)
-        self.report(Step("trying a fresh layout"))
-        ground = ground_of(
-            self.table, self.snapshot, names, self.asked, self.fit, stands, looked,
-            target_file_bytes=self._file_bytes(), seed=self.how.sampling.seed, parted=False,
-        )  # fmt: skip
-        fresh, shares = self._fresh(ground)
-        matching = replace(ground.sample, boxes=boxes_of(self.asked.bounds, ground.sample.coded)).floor
-        return Seen(ground.groups_today, matching, fresh, shares)
+def audited_version(
+    table: Table, snapshot: Snapshot, workload: Workload, how: Auditing, report: Progress, *, look: bool
+) -> AuditedVersion:
+    """Bind queries to a version and count what they read; with `look`, sample its rows and footers, too."""
+    choice = _Choice.of(workload, how.sampling)
+    asked, fit = choice.bound(snapshot)
+    if not len(asked):
+        reason = "" if how.display.hide_literals or not fit.unknown else f" {fit.unknown[0]}"
+        raise TableError(f"No query fits the columns of {quoted(snapshot.name, limit=200)}.{reason}")
+    report(Step("asking the table's files"))
+    replayed = replay(snapshot, asked.bounds, asked.weights)
+    notes = tuple(_left_out(choice.left_out, fit, hide=how.display.hide_literals))
+    version = AuditedVersion(snapshot, asked, replayed, notes=notes)
+    return _looked(table, version, choice, fit, report) if look else version
 
-    def _file_bytes(self) -> int:
-        """Return the size of fresh files: the layout's, or today's mean, lest their number explain a gain."""
-        layout, sizes = self.snapshot.layout, self.snapshot.files.sizes
-        return layout.target_file_bytes if layout is not None else max(int(sizes.sum()) // len(sizes), 1)
 
-    def _fresh(self, ground: Ground) -> tuple[Fresh | None, Float64Array | None]:
-        """Predict what queries would read after clustering anew, by the recorded layout or the filtered columns."""
-        layout = self.snapshot.layout
-        if layout is not None and (missing := _missing(layout, ground)):
-            self.notes.append(f"The recorded layout can't be tried: the table has no column {quoted(missing)} now.")
-            layout = None
-        is_recorded = layout is not None
-        if layout is None:
-            if not ground.columns:
-                return None, None
-            layout = ground.layout("zorder", ground.columns[:_MOST_KEYS])
-        prediction = ground.predicted(layout)
-        now = ground.standing.current.mean
-        gain = 1 - prediction.mean / now if now > 0 else 0.0
-        return Fresh(layout.short, is_recorded, prediction.mean, gain), prediction.shares
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """The queries of a log that are replayed, and how they are bound."""
+
+    workload: Workload
+    runs: Float64Array
+    left_out: int
+    timezone: str
+    sampling: Sampling
+
+    @classmethod
+    def of(cls, workload: Workload, sampling: Sampling) -> "_Choice":
+        return cls(*chosen_queries(workload, sampling.seed, sampling.queries), workload.timezone, sampling)
+
+    def bound(self, snapshot: Snapshot, data: pa.Table | None = None) -> tuple[BoundQueries, Fit]:
+        """Bind the queries to a version's columns; with `data`, its values stand for parameters."""
+        zone, seed = self.timezone, self.sampling.seed
+        return bind_queries(self.workload, self.runs, snapshot.schema, data=data, timezone=zone, seed=seed)
+
+
+def _left_out(queries: int, fit: Fit, *, hide: bool) -> Iterator[str]:
+    """Say which queries of the log are left out."""
+    if queries:
+        yield f"{queries:,} light queries are left out: others of the sample stand for them."
+    if fit.unbound:
+        why = "" if hide else f" {fit.unknown[0]}"
+        yield f"{fit.unbound:,} different queries don't fit the table's columns, and are left out.{why}"
+
+
+def _looked(table: Table, version: AuditedVersion, choice: _Choice, fit: Fit, report: Progress) -> AuditedVersion:
+    """Add what sampled rows and footers tell; a note says where they can't be read."""
+    if not is_readable(table):
+        return version.noted("Its rows can't be read: what matches, and what a fresh layout brings, is not known.")
+    snapshot = version.snapshot
+    names = _sampled(version)
+    report(Step("sampling"))
+    try:
+        looked = look_at(table, snapshot, names, version.replayed.in_partition, choice.sampling.rows)
+    except TableError as error:
+        return version.noted(f"Its rows can't be read: {error}")
+    if any(has_parameters(query.predicate) for query in version.asked.queries):
+        asked, fit = choice.bound(snapshot, looked.rows.data)
+        version = replace(version, asked=asked, replayed=replay(snapshot, asked.bounds, asked.weights))
+        version = version.noted(f"{fit.drawn:,} queries have parameters: values of sampled rows stand for them.")
+    asked = version.asked
+    stands = standing_of(version.replayed, snapshot, asked.weights)
+    report(Step("trying a fresh layout"))
+    ground = ground_of(
+        table, snapshot, names, asked, fit, stands, looked,
+        target_file_bytes=_file_bytes(snapshot), seed=choice.sampling.seed, parted=False,
+    )  # fmt: skip
+    matching = replace(ground.sample, boxes=boxes_of(asked.bounds, ground.sample.coded)).floor
+    if snapshot.layout is not None and (missing := _missing(snapshot.layout, ground)):
+        version = version.noted(f"The recorded layout can't be tried: the table has no column {quoted(missing)} now.")
+    return replace(version, seen=Seen(ground.groups_today, matching, *_fresh(ground)))
+
+
+def _sampled(version: AuditedVersion) -> list[str]:
+    """Return the columns to sample: the keys of the recorded layout, then those of the queries."""
+    layout, there = version.snapshot.layout, set(leaves(version.snapshot.schema))
+    keys = [name for name in (layout.columns if layout else ()) if name in there]
+    named = [*filter_weights(version.asked)[0], *named_columns(version.asked.bounds)]
+    return sampled_columns(version.snapshot, [*keys, *named])
+
+
+def _file_bytes(snapshot: Snapshot) -> int:
+    """Return the size of fresh files: the layout's, or today's mean, lest their number explain a gain."""
+    layout, sizes = snapshot.layout, snapshot.files.sizes
+    return layout.target_file_bytes if layout is not None else max(int(sizes.sum()) // len(sizes), 1)
+
+
+def _fresh(ground: Ground) -> tuple[Fresh | None, Float64Array | None]:
+    """Predict what queries would read after clustering anew, by the recorded layout or the filtered columns."""
+    layout = ground.snapshot.layout
+    is_recorded = layout is not None and _missing(layout, ground) is None
+    if layout is None or not is_recorded:
+        if not ground.columns:
+            return None, None
+        layout = ground.layout("zorder", ground.columns[:_MOST_KEYS])
+    prediction = ground.predicted(layout)
+    now = ground.standing.current.mean
+    gain = 1 - prediction.mean / now if now > 0 else 0.0
+    return Fresh(layout.short, is_recorded, prediction.mean, gain), prediction.shares
 
 
 def _missing(layout: Layout, ground: Ground) -> str | None:

@@ -11,7 +11,7 @@ from zonal.arguments import check_arguments
 from zonal.auditing.audit import Audit, Circumstances
 from zonal.auditing.blame.commits import Commits, commits_of
 from zonal.auditing.drift import Alerts, Drift, drift_of
-from zonal.auditing.findings import Earlier, Seen, findings, ratio_of
+from zonal.auditing.findings import Earlier, findings, ratio_of
 from zonal.auditing.record import audit_record
 from zonal.auditing.renames import named_as
 from zonal.auditing.savings import saving_of
@@ -22,7 +22,7 @@ from zonal.history.records import HistoryError
 from zonal.history.store import History
 from zonal.picture.picture import Picture
 from zonal.snapshot import Snapshot, table_names
-from zonal.study.audited_version import AuditedVersion, Auditing
+from zonal.study.audited_version import AuditedVersion, Auditing, audited_version
 from zonal.study.drawing import compared, is_wanted
 from zonal.study.sampling import Sampling
 from zonal.tables.protocol import Table, Versioned, is_versioned
@@ -189,15 +189,14 @@ class Auditor:
         self, table: Table, snapshot: Snapshot, past: Sequence[float], *, look: bool, blame: bool = True
     ) -> Audit:
         began = time.monotonic()
-        case = AuditedVersion(table, snapshot, self.workload, self.how, self.report)
-        seen = case.look() if look else Seen()
+        case = audited_version(table, snapshot, self.workload, self.how, self.report, look=look)
         commits = self._commits(snapshot, case) if blame else Commits()
-        drift = self._drift(case, seen, past)
-        made = Circumstances(datetime.now(zones.utc), self.how.sampling.seed, tuple(case.notes))
+        drift = self._drift(case, past)
+        made = Circumstances(datetime.now(zones.utc), self.how.sampling.seed, case.notes)
         before = self._before(snapshot, commits)
         earlier = _earlier(before, case) if before is not None and commits.culprits else None
         result = findings(
-            snapshot, case.asked, case.replayed, seen, made, summary=self.workload.summary, commits=commits,
+            snapshot, case.asked, case.replayed, case.seen, made, summary=self.workload.summary, commits=commits,
             earlier=earlier, drift=drift, hide=self.how.display.hide_literals,
         )  # fmt: skip
         picture = self._picture(before, snapshot, case) if self._is_drawn(snapshot, blame=blame) else None
@@ -207,8 +206,8 @@ class Auditor:
         """Tell whether to draw; a series of versions gets pictures only on request."""
         return bool(self.how.display.picture) or (blame and is_wanted(self.how.display.picture, snapshot))
 
-    def _drift(self, case: AuditedVersion, seen: Seen, past: Sequence[float]) -> Drift:
-        saving = saving_of(case.snapshot, case.asked, case.replayed, seen.fresh_shares)
+    def _drift(self, case: AuditedVersion, past: Sequence[float]) -> Drift:
+        saving = saving_of(case.snapshot, case.asked, case.replayed, case.seen.fresh_shares)
         return drift_of(ratio_of(case.replayed, case.asked), past, self.how.alerts, saving)
 
     def _commits(self, snapshot: Snapshot, case: AuditedVersion) -> Commits:
