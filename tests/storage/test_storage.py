@@ -209,6 +209,13 @@ def test_azure_without_credentials_is_told_and_no_traceback(monkeypatch):
     assert "azure_storage_sas_token" in message
 
 
+@pytest.mark.parametrize(("az", "ways"), [(None, "prod"), ("/bin/az", None)])
+def test_azure_runs_az_only_where_it_is_there(monkeypatch, az, ways):
+    monkeypatch.setattr(connection.shutil, "which", lambda _: az)
+    monkeypatch.setattr(pyarrow.fs, "AzureFileSystem", lambda **_: os.environ.get("AZURE_TOKEN_CREDENTIALS"))
+    assert connection._azure({}) == ways
+
+
 def test_work_that_never_ends_is_left_alone():
     never = threading.Event()
     with pytest.raises(TimeoutError):

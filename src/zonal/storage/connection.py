@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -23,6 +24,8 @@ KNOWN_TO_ANSWER = 60.0
 """Seconds for which a store that has answered isn't probed again."""
 ATTEMPTS = 10
 GCS_RETRIES = timedelta(minutes=2)
+AZURE_CHOICE = "AZURE_TOKEN_CREDENTIALS"
+"""Which of its ways to a token Azure's library tries: `prod` leaves out the tools of developers."""
 _SECRET = frozenset((
     "access_key", "secret_key", "session_token", "access_token", "account_key", "sas_token", "client_secret",
     "key", "proxy_options",
@@ -127,7 +130,7 @@ def _answering(kind: str, host: str, bucket: str, arguments: dict[str, Any], pat
         _probe(_gcs(arguments, timedelta(seconds=max(1, PATIENCE // 4))), path)
         return _gcs(arguments, GCS_RETRIES)
     if kind == "abfss":
-        filesystem = pyarrow.fs.AzureFileSystem(**arguments)
+        filesystem = _azure(arguments)
     else:
         filesystem = pyarrow.fs.FileSystem.from_uri(f"{kind}://{host}/")[0]
     _probe(filesystem, path)
@@ -166,6 +169,13 @@ def _gcs(arguments: dict[str, Any], retries: timedelta) -> pyarrow.fs.FileSystem
         return pyarrow.fs.GcsFileSystem(**given, retry_time_limit=retries)
     with key_file(arguments["key"]) as path, in_environment({"GOOGLE_APPLICATION_CREDENTIALS": path}):
         return pyarrow.fs.GcsFileSystem(**given, retry_time_limit=retries)
+
+
+def _azure(arguments: dict[str, Any]) -> pyarrow.fs.FileSystem:
+    """Connect; where there is no `az`, ask services alone for a token, as running it would print a shell's error."""
+    has_choice = AZURE_CHOICE in os.environ or shutil.which("az") is not None
+    with in_environment({} if has_choice else {AZURE_CHOICE: "prod"}):
+        return pyarrow.fs.AzureFileSystem(**arguments)
 
 
 def _environment_has_region() -> bool:
