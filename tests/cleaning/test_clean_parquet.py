@@ -5,6 +5,7 @@ import pytest
 from support.cleaning import RUN, cleaned, everything, left_by_run, now
 from support.cluster_tables import home, parts_of, telemetry
 from zonal.errors import TableError
+from zonal.verbs.clean import clean
 
 
 def test_folders_of_broken_copies_go_and_all_other_files_stay(tmp_path):
@@ -50,3 +51,9 @@ def test_after_a_broken_copy_was_cleaned_up_the_copy_can_be_made(tmp_path):
     assert len(cleaned(Folder, now(), expire=None).files) == 1
     source.cluster(by=["x"], into=copy.name)
     assert copy.rows().num_rows == 20
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path):
+    (tmp_path / "events").mkdir()
+    with pytest.raises(TableError, match=r"There is nothing at .*event'\. Did you mean 'events'\?"):
+        clean(str(tmp_path / "event"))

@@ -129,6 +129,8 @@ def test_plain_parquet_and_what_isnt_rows_are_refused(tmp_path, table):
     folder = Parquet(tmp_path / "plain").make([telemetry(3)])
     with pytest.raises(TableError, match="no atomic commit"):
         append_to(folder, telemetry(3), by="x")
+    with pytest.raises(TableError, match="There is nothing at"):
+        append_to(Parquet(tmp_path / "plane"), telemetry(3), by="x")
     refused(table, 7, ZonalError, "Rows can't be taken from '7'", by="x")
     refused(table, telemetry(3), ZonalError, "not a name and a number", by="x", transaction="stream")
     refused(table, telemetry(3), ZonalError, "not a whole number", by="x", transaction=("stream", -1))

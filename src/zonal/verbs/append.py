@@ -103,6 +103,7 @@ def _running(data: Rows, spark: Place, report: Progress) -> AbstractContextManag
 
 def _appendable(table: Table) -> Appendable:
     if not is_appendable(table):
+        read_snapshot(table)  # which says so if there is no table at all
         raise TableError(
             f"Rows can't be appended to {quoted(table.name, limit=300)}: plain Parquet has no atomic commit. Make a "
             f"Delta or an Iceberg table of it with `cluster` and {option('into')}."

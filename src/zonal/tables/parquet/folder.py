@@ -126,6 +126,8 @@ class ParquetTable:
 
     def spare(self, retention: Retention) -> Spares:
         """Return what broken copies have left; see `Cleanable`. Of other files, nothing tells who needs them."""
+        if self._storage.get_file_info(self._root).type == fs.FileType.NotFound:
+            raise self._missing()
         listed = self._storage.get_file_info(fs.FileSelector(self._root, recursive=True, allow_not_found=True))
         refuse_managed(self.name, self._storage, self._root, (info.path for info in listed))
         files, notes = leftovers(self.storage, self.storage.root, retention, set)
@@ -178,8 +180,7 @@ class ParquetTable:
         except STORAGE_ERRORS as error:
             raise TableError(f"{quoted(self.name)} can't be listed: {self.storage.told(error)}") from error
         if top.type == fs.FileType.NotFound:
-            hints = (self._nearest(), catalog_hint(self.name))
-            raise TableError(" ".join((f"There is nothing at {quoted(self.name)}.", *filter(None, hints))))
+            raise self._missing()
         files = [self._listed(info) for info in listed if not is_hidden(info.path[len(self._root) :])]
         if not files:
             raise TableError(f"{quoted(self.name)} has no Parquet files.")
@@ -188,6 +189,10 @@ class ParquetTable:
     def _listed(self, info: fs.FileInfo) -> _Listed:
         inside = info.path[len(self._root) :]
         return _Listed(self._base + inside, info.size, tuple(_hive_pairs(inside)))
+
+    def _missing(self) -> TableError:
+        hints = (self._nearest(), catalog_hint(self.name))
+        return TableError(" ".join((f"There is nothing at {quoted(self.name)}.", *filter(None, hints))))
 
     def _nearest(self) -> str:
         parent, _, name = self._root.rpartition("/")
