@@ -164,7 +164,7 @@ def test_many_small_files_are_told_and_compaction_is_a_candidate(tmp_path):
 
 def test_few_queries_and_columns_that_are_gone_are_told(tmp_path):
     codes = found(tmp_path, [*ranges("ab", 4), "gone = 5"])
-    assert "only 4 different queries" in codes["few-queries"][0].text
+    assert "too few different queries (4)" in codes["few-queries"][0].text
     assert "'gone'" in codes["unknown-columns"][0].text
 
 

@@ -70,8 +70,8 @@ def _few_queries(case: Evidence) -> Iterator[Caution]:
     if (count := len(case.ground.asked)) < LEAST_QUERIES:
         yield Caution(
             "few-queries",
-            f"There are only {count} different queries: the layouts were chosen and measured on the same ones, so "
-            f"others may gain less. Give a longer log, with at least {LEAST_QUERIES} different queries.",
+            f"The log has too few different queries ({count}): the layouts were chosen and measured on the same ones, "
+            f"so others may gain less. Give a longer log, with at least {LEAST_QUERIES} of them.",
         )
 
 
