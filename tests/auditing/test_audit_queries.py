@@ -20,7 +20,7 @@ def test_queries_that_are_left_out_are_told(tmp_path):
     told = " ".join(found.made.notes)
     assert "12 light queries are left out" in told
     small = zonal.audit(life.name, queries=Workload.of(conditions[-3:]), sampling=zonal.Sampling(look=False))
-    assert "don't fit the table's columns: 1 of the different queries" in " ".join(small.made.notes)
+    assert "don't fit the table's columns: 1 of all queries" in " ".join(small.made.notes)
     assert small.workload.queries == 2
 
 

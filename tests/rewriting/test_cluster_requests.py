@@ -2,6 +2,7 @@
 
 import errno
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +172,9 @@ def test_the_result_says_which_files_stay_and_what_removes_them(tmp_path, kind, 
     assert said.startswith("3 files, ")
     assert "stay" in said
     assert how in said
+    assert said.endswith("or until zonal clean --expire 7d sets them aside")
+    far = replace(done, location="s3://lake/t")
+    assert "zonal clean" not in dict(clustering_facts(far))["old files"], "it moves nothing there"
     assert "old_files_until" not in json.loads(to_json(done)), "it is for people"
     copied = table.cluster(by=["x"], into=f"delta:{tmp_path / 'copy'}")
     assert "old files" not in dict(clustering_facts(copied)), "a copy replaces nothing"

@@ -129,10 +129,7 @@ def _answering(kind: str, host: str, bucket: str, arguments: dict[str, Any], pat
     if kind == "gs":
         _probe(_gcs(arguments, timedelta(seconds=max(1, PATIENCE // 4))), path)
         return _gcs(arguments, GCS_RETRIES)
-    if kind == "abfss":
-        filesystem = _azure(arguments)
-    else:
-        filesystem = pyarrow.fs.FileSystem.from_uri(f"{kind}://{host}/")[0]
+    filesystem = _azure(arguments) if kind == "abfss" else pyarrow.fs.FileSystem.from_uri(f"{kind}://{host}/")[0]
     _probe(filesystem, path)
     return filesystem
 

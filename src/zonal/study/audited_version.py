@@ -103,7 +103,7 @@ def _left_out(queries: int, fit: Fit, *, hide: bool) -> Iterator[str]:
         yield f"{queries:,} light queries are left out: others of the sample stand for them."
     if fit.unbound:
         why = "" if hide else f" {fit.unknown[0]}"
-        yield f"Left out, as they don't fit the table's columns: {fit.unbound:,} of the different queries.{why}"
+        yield f"Left out, since they don't fit the table's columns: {fit.unbound:,} of all queries.{why}"
 
 
 def _looked(table: Table, version: AuditedVersion, choice: _Choice, fit: Fit, report: Progress) -> AuditedVersion:

@@ -12,6 +12,7 @@ from zonal.rewriting.division import cost_text
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering
+from zonal.storage.location import local_path
 from zonal.values.sizes import size_text
 
 
@@ -94,7 +95,9 @@ def old_files_text(done: Clustering) -> str:
     """Say that replaced files stay for readers of older versions, and what removes them."""
     change = done.change
     stay = f"{plural(change.removed_files, 'file')}, {size_text(change.removed_bytes)} stay for older versions"
-    return f"{stay} until {done.old_files_until}" if done.old_files_until else stay
+    until = f"{stay} until {done.old_files_until}" if done.old_files_until else stay
+    # In object stores, `clean` moves nothing.
+    return until if local_path(done.location) is None else f"{until}; or until zonal clean --expire 7d sets them aside"
 
 
 def predicted_text(shares: Predicted) -> str:
