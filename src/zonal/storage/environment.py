@@ -6,13 +6,24 @@ from contextlib import contextmanager
 from tempfile import NamedTemporaryFile
 from threading import Lock
 
-_LOCK = Lock()
+
+class _Turn:
+    """Whose turn it is to set variables; in a worker, which gets its functions by value, it begins anew."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+
+    def __reduce__(self) -> tuple[type["_Turn"], tuple[()]]:
+        return _Turn, ()
+
+
+_TURN = _Turn()
 
 
 @contextmanager
 def in_environment(values: Mapping[str, str]) -> Iterator[None]:
     """Set variables; one client after the other, since all threads share the environment."""
-    with _LOCK:
+    with _TURN.lock:
         before = {name: os.environ.get(name) for name in values}
         os.environ.update(values)
         try:
