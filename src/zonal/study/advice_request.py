@@ -108,7 +108,6 @@ class AdviceRequest:
         return ground_of(
             self.table,
             snapshot,
-            names,
             asked,
             replace(fit, left_out=left_out),
             stands,

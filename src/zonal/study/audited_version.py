@@ -125,7 +125,7 @@ def _looked(table: Table, version: AuditedVersion, choice: _Choice, fit: Fit, re
     stands = standing_of(version.replayed, snapshot, asked.weights)
     report(Step("trying a fresh layout"))
     ground = ground_of(
-        table, snapshot, names, asked, fit, stands, looked,
+        table, snapshot, asked, fit, stands, looked,
         target_file_bytes=_file_bytes(snapshot), seed=choice.sampling.seed, parted=False,
     )  # fmt: skip
     matching = replace(ground.sample, boxes=boxes_of(asked.bounds, ground.sample.coded)).floor

@@ -1,7 +1,5 @@
 """Prepare a sample of a table as the `Ground` on which layouts are tried."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from zonal.advising.decidable import decidable, float_columns
@@ -18,7 +16,6 @@ from zonal.trials.trial import Trial
 def ground_of(
     table: Table,
     snapshot: Snapshot,
-    names: Sequence[str],
     asked: BoundQueries,
     fit: Fit,
     stands: Standing,
@@ -28,10 +25,11 @@ def ground_of(
     seed: int,
     parted: bool = True,
 ) -> Ground:
-    """Prepare the sampled columns `names` for trying candidate layouts.
+    """Prepare the sampled columns for trying candidate layouts.
 
     The queries are split into training and held-out queries unless `parted` is false, as for a given layout.
     """
+    names = looked.rows.data.column_names
     every = np.arange(len(asked))
     learn, held = halves(asked, seed) if parted else (every, every)
     coded = code(looked.rows.data, names, limits_of(snapshot, names))
