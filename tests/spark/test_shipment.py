@@ -14,4 +14,4 @@ from zonal.worker.tasks import read_step, write_step
 @pytest.mark.parametrize("step", [read_step, write_step, scan_step, stage_step])
 def test_all_that_a_worker_runs_can_be_sent_to_it(step):
     """A lock, an open file or a connection anywhere in what the step refers to can't."""
-    assert callable(pickle.loads(cloudpickle.dumps(carried(step))))
+    assert callable(pickle.loads(cloudpickle.dumps(carried(step))))  # noqa: S301
