@@ -53,17 +53,20 @@ def test_memory_of_the_driver_is_bounded(monkeypatch):
 
 def test_a_remote_of_the_environment_is_put_away_where_a_master_is_asked_for(monkeypatch):
     monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
-    with session_module._environment("local[2]", None):
+    with session_module._environment("local[2]", None, {}):
         assert "SPARK_REMOTE" not in os.environ
     assert os.environ["SPARK_REMOTE"] == "sc://elsewhere"
 
 
 def test_workers_here_run_this_python_and_elsewhere_the_users(monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "/elsewhere/python")
-    with session_module._environment("spark://host:7077", None):
+    with session_module._environment("spark://host:7077", None, {}):
         assert os.environ["PYSPARK_PYTHON"] == "/elsewhere/python"
-    with session_module._environment("local[3]", None):
+    with session_module._environment("local[3]", None, {}):
         assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    for master in ("spark://host:7077", "local[3]"):
+        with session_module._environment(master, None, {"spark.pyspark.python": "/asked/python"}):
+            assert os.environ["PYSPARK_PYTHON"] == "/asked/python", "PySpark reads the setting nowhere else"
     assert os.environ["PYSPARK_PYTHON"] == "/elsewhere/python"
 
 

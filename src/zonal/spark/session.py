@@ -208,7 +208,7 @@ def _start(master: str | None, remote: str | None, conf: Mapping[str, str], tell
         check_server(remote)
     elif starts_jvm:
         check_master(options.get("spark.master", str(here)))
-    with _environment(here, remote), warnings.catch_warnings(), own_interrupt(), telling_slowness(what, tell):
+    with _environment(here, remote, conf), warnings.catch_warnings(), own_interrupt(), telling_slowness(what, tell):
         if remote is not None and starts_jvm:  # the JVM starts with the settings that the session warns it can't set
             warnings.filterwarnings("ignore", message="Failed to set ")
         try:
@@ -242,9 +242,10 @@ def _options(here: str | None, conf: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def _environment(here: str | None, remote: str | None) -> Iterator[None]:
+def _environment(here: str | None, remote: str | None, conf: Mapping[str, str]) -> Iterator[None]:
     """Let workers on this machine run this Python; elsewhere, what the user set or the cluster has.
 
+    The setting `spark.pyspark.python` goes before: a session that no `spark-submit` starts takes it from here alone.
     `SPARK_REMOTE`, which pyspark doesn't accept beside a master, is unset while a session on a master starts.
     """
     names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
@@ -255,6 +256,8 @@ def _environment(here: str | None, remote: str | None) -> Iterator[None]:
         os.environ.update(dict.fromkeys(names, sys.executable))
     elif here is not None and here.startswith("local-cluster"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if here is not None and (python := conf.get("spark.pyspark.python")):
+        os.environ["PYSPARK_PYTHON"] = python
     try:
         yield
     finally:
