@@ -43,6 +43,19 @@ def test_calls_that_broke_are_not_logged_by_py4j_and_others_are(caplog):
     assert [found.getMessage() for found in caplog.records] == ["mine"]
 
 
+def test_calls_that_break_because_the_process_ends_are_not_logged(caplog, tmp_path):
+    root = logging.getLogger()
+    before = list(root.filters)
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as process:
+        try:
+            jvm._end(tmp_path / "folder", [process])
+            root.handle(logging.LogRecord("root", logging.ERROR, "/site-packages/py4j/x.py", 1, "broken", (), None))
+            root.error("mine")
+        finally:
+            root.filters[:] = before
+    assert [found.getMessage() for found in caplog.records] == ["mine"]
+
+
 @pytest.mark.parametrize(
     ("error", "printed"), [(EOFError, False), (ConnectionResetError, False), (UnpicklingError, True)]
 )

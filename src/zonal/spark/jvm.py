@@ -100,16 +100,20 @@ def log_tail() -> str:
 @contextmanager
 def quiet_calls() -> Iterator[None]:
     """Keep py4j from logging tracebacks of broken calls: the errors say what happened."""
-
-    def is_anothers(record: logging.LogRecord) -> bool:
-        return Path(record.pathname).parent.name != "py4j"
-
+    only_others = _OnlyOthers()
     root = logging.getLogger()  # the one that py4j logs to
-    root.addFilter(is_anothers)
+    root.addFilter(only_others)
     try:
         yield
     finally:
-        root.removeFilter(is_anothers)
+        root.removeFilter(only_others)
+
+
+class _OnlyOthers(logging.Filter):
+    """Drops what py4j logs."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return Path(record.pathname).parent.name != "py4j"
 
 
 def quiet_accumulators(session: object) -> None:
@@ -213,7 +217,12 @@ def _temporary_in(folder: Path) -> Iterator[None]:
 
 
 def _end(folder: Path, processes: "Sequence[subprocess.Popen[bytes]]") -> None:
-    """End the JVM by closing its input, and remove its folder."""
+    """End the JVM by closing its input, and remove its folder.
+
+    The process ends, too: threads that still wait for the JVM, and objects in it that are let go of, are no news.
+    """
+    if processes:
+        logging.getLogger().addFilter(_OnlyOthers())
     for process in processes:
         with suppress(OSError):
             if process.stdin is not None:
