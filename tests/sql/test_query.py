@@ -16,6 +16,7 @@ from zonal.sql.query import parse_query
 from zonal.tables.registry import open_table
 from zonal.verbs.explain import explain
 from zonal.workload.reader import read_workload
+from zonal.workload.weights import Weighting
 
 COLUMNS = ("id", "k", "x", "a")
 ALL = Constant(True)
@@ -213,7 +214,9 @@ def written(folder: Path, sql: str) -> Path:
 
 def in_a_log(folder: Path, sql: str, dialect: str | None, name: str = "t") -> list[Predicate]:
     log = written(folder, sql)
-    workload = read_workload([log], tables=[name], dialect=dialect or "", columns=COLUMNS, cap=None)
+    workload = read_workload(
+        [log], tables=[name], dialect=dialect or "", columns=COLUMNS, weighting=Weighting(cap=None)
+    )
     return [query.predicate for query in workload.queries for _ in range(query.count)]
 
 

@@ -30,7 +30,7 @@ from zonal.predicates.wording import describe
 from zonal.workload.query import LogError, Workload, is_usable, signature
 from zonal.workload.reader import read_workload
 from zonal.workload.statements import BACKSLASH, split_statements
-from zonal.workload.weights import limited
+from zonal.workload.weights import Weighting, limited
 
 
 def split(text, dialect=""):
@@ -208,7 +208,7 @@ def test_weights_are_runs_times_bytes(tmp_path):
         {"query": "select * from t where a = 2", "bytes": 50, "count": 4},
         {"query": "select * from t where a = 3"},
     )
-    found = asked(read_workload([log], tables=["t"], cap=None))
+    found = asked(read_workload([log], tables=["t"], weighting=Weighting(cap=None)))
     assert (found["a = 1"].weight, found["a = 1"].count, found["a = 1"].bytes) == (300, 3, 100)
     assert (found["a = 2"].weight, found["a = 2"].count, found["a = 2"].bytes) == (200, 4, 50)
     assert found["a = 3"].weight == pytest.approx(500 / 7), "the mean stands in for unknown bytes"
@@ -222,7 +222,7 @@ def test_weights_halve_with_every_half_life(tmp_path):
         tmp_path,
         *[{"sql": f"select * from t where {c}", "time": str(start + timedelta(days=d))} for c, d in rows],
     )
-    found = asked(read_workload([log], tables=["t"], cap=None, half_life_days=10))
+    found = asked(read_workload([log], tables=["t"], weighting=Weighting(10, cap=None)))
     assert [found[f"a = {n}"].weight for n in (1, 2, 3)] == pytest.approx([1.25, 0.5, 1.0])
     assert found["a = 4"].weight > 0
     assert found["a = 1"].last == start + timedelta(days=20)
@@ -231,12 +231,21 @@ def test_weights_halve_with_every_half_life(tmp_path):
 def test_one_dashboard_does_not_decide_alone(tmp_path):
     rows = [{"sql": "select * from t where a = 0", "count": 10_000}]
     rows += [{"sql": f"select * from t where a = {n}"} for n in range(1, 11)]
-    workload = read_workload([records(tmp_path, *rows)], tables=["t"], cap=0.2)
+    workload = read_workload([records(tmp_path, *rows)], tables=["t"], weighting=Weighting(cap=0.2))
     total = sum(query.weight for query in workload.queries)
     assert workload.queries[0].weight == pytest.approx(0.2 * total)
 
 
-@pytest.mark.parametrize("options", [{"cap": 0}, {"cap": 2}, {"half_life_days": 0}, {"tables": []}, {"tables": "t"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weighting": Weighting(cap=0)},
+        {"weighting": Weighting(cap=2)},
+        {"weighting": Weighting(0)},
+        {"tables": []},
+        {"tables": "t"},
+    ],
+)
 def test_senseless_options_are_refused(tmp_path, options):
     log = records(tmp_path, {"sql": "select 1"})
     with pytest.raises(LogError):

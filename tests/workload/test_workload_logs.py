@@ -18,6 +18,7 @@ from zonal.workload.pushed_filters import read_partition_filters, read_pushed
 from zonal.workload.query import LogError
 from zonal.workload.reader import read_workload
 from zonal.workload.records import moment_of, roles_of
+from zonal.workload.weights import Weighting
 
 EVENTS = Path(__file__).parents[1] / "data" / "spark_events.jsonl"
 ROWS = [
@@ -28,7 +29,9 @@ ROWS = [
 
 
 def read(*paths, tables=("t",), **options):
-    return read_workload(list(paths), tables=list(tables), **{"dialect": "spark", "cap": None, **options})
+    return read_workload(
+        list(paths), tables=list(tables), **{"dialect": "spark", "weighting": Weighting(cap=None), **options}
+    )
 
 
 def found(workload):

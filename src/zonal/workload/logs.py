@@ -10,6 +10,7 @@ from zonal.arguments import check_arguments
 from zonal.values.progress import Progress
 from zonal.workload.query import Workload
 from zonal.workload.reader import read_workload
+from zonal.workload.weights import Weighting
 
 PathLike = str | os.PathLike[str]
 
@@ -65,8 +66,7 @@ class Logs:
             timezone=self.timezone,
             views=self.views,
             columns=columns,
-            half_life_days=self.half_life_days,
-            cap=self.cap,
+            weighting=Weighting(self.half_life_days, self.cap),
             since=self.since,
             progress=progress,
         )

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from itertools import islice
 from types import MappingProxyType
 
-from zonal.errors import PredicateError, ZonalError, in_python, option, quoted
+from zonal.errors import PredicateError, ZonalError, option, quoted
 from zonal.predicates.calendar import zone_of
 from zonal.predicates.expressions import Column, Compare, In, leaves
 from zonal.sql.ask import TableRead, ask, guess_dialect
@@ -23,8 +23,9 @@ from zonal.workload.entries import entries_of
 from zonal.workload.log_files import LogFile, find_logs
 from zonal.workload.query import LogError, Summary, Workload, is_usable, signature
 from zonal.workload.records import LogEntry
-from zonal.workload.weights import RunTotals, weigh
+from zonal.workload.weights import RunTotals, Weighting, weigh
 
+_USUAL = Weighting()
 _NO_VIEWS: Mapping[str, str] = MappingProxyType({})
 _DAILY = re.compile(r"\b(?:current_?date|curdate|today|yesterday|tomorrow)\b", re.IGNORECASE)
 _HOURLY = re.compile(
@@ -51,8 +52,7 @@ def read_workload(
     timezone: str = "UTC",
     views: Mapping[str, str] = _NO_VIEWS,
     columns: Sequence[str] | None = None,
-    half_life_days: float | None = None,
-    cap: float | None = 0.2,
+    weighting: Weighting = _USUAL,
     since: datetime | None = None,
     now: datetime | None = None,
     progress: Progress | None = None,
@@ -65,13 +65,15 @@ def read_workload(
     without a time in the log, `now`. With `since`, entries before it, and those without a time, are counted and left
     out. `progress` hears how many bytes of how many are read.
     """
-    _check(tables, half_life_days, cap)
+    if isinstance(tables, str) or not tables or not all(tables):
+        raise LogError("Give the names by which the logs know the table, such as ['events', 'db.events'].")
+    weighting.check()
     if since is not None and since.tzinfo is None:
         raise LogError(f"The time {since} to read logs from has no time zone: give it one.")
     zone, files = zone_of(timezone), find_logs(logs)
     chosen = known_dialect(dialect) if dialect is not None else _dialect(files, tables, zone)
     check_views(views, chosen)
-    reader = _Reader(tables, chosen, timezone, views, columns, half_life_days, now)
+    reader = _Reader(tables, chosen, timezone, views, columns, weighting.half_life_days, now)
     recent = _Recent(since)
     done, total = 0, sum(log.size for log in files)
     for log in files:
@@ -84,19 +86,8 @@ def read_workload(
         if progress:
             progress(Step("reading the logs", done=done, total=total))
     summary = recent.counted(reader.summary())
-    weighed = weigh(list(reader.tallies.values()), half_life_days=half_life_days, cap=cap)
+    weighed = weigh(list(reader.tallies.values()), weighting)
     return Workload(weighed, summary, timezone)
-
-
-def _check(tables: Sequence[str], half_life_days: float | None, cap: float | None) -> None:
-    if isinstance(tables, str) or not tables or not all(tables):
-        raise LogError("Give the names by which the logs know the table, such as ['events', 'db.events'].")
-    if half_life_days is not None and not half_life_days > 0:
-        raise LogError(
-            f"{option('half_life_days', half_life_days)} is no half-life. Give days above 0{in_python(', or None')}."
-        )
-    if cap is not None and not 0 < cap <= 1:
-        raise LogError(f"{option('cap', cap)} is no share: give a number above 0 and up to 1{in_python(', or None')}.")
 
 
 def _dialect(logs: Iterable[LogFile], tables: Sequence[str], zone: tzinfo) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 
+from zonal.errors import in_python, option
 from zonal.sql.ask import TableRead
-from zonal.workload.query import Query
+from zonal.workload.query import LogError, Query
 
 _DAY = 86_400.0
 _LEAST = 1e-12
@@ -42,6 +43,28 @@ class RunTotals:
             self.faded += count * fade(time, self.last, half_life_days)
 
 
+@dataclass(frozen=True)
+class Weighting:
+    """How much a query counts."""
+
+    half_life_days: float | None = None
+    """Days after which a query counts half."""
+    cap: float | None = 0.2
+    """The most that one query may weigh of all."""
+
+    def check(self) -> None:
+        """Raise an error for numbers out of range."""
+        days, cap = self.half_life_days, self.cap
+        if days is not None and not days > 0:
+            raise LogError(
+                f"{option('half_life_days', days)} is no half-life. Give days above 0{in_python(', or None')}."
+            )
+        if cap is not None and not 0 < cap <= 1:
+            raise LogError(
+                f"{option('cap', cap)} is no share: give a number above 0 and up to 1{in_python(', or None')}."
+            )
+
+
 def fade(then: datetime, now: datetime, half_life_days: float | None) -> float:
     """Return the factor by which a weight has decayed between two times."""
     if half_life_days is None:
@@ -49,11 +72,11 @@ def fade(then: datetime, now: datetime, half_life_days: float | None) -> float:
     return math.pow(2.0, -min((now - then).total_seconds() / _DAY / half_life_days, 1000.0))
 
 
-def weigh(tallies: Sequence[RunTotals], *, half_life_days: float | None, cap: float | None) -> tuple[Query, ...]:
+def weigh(tallies: Sequence[RunTotals], weighting: Weighting) -> tuple[Query, ...]:
     """Return the queries with their weights, heaviest first.
 
     A weight is runs times bytes (the mean of all queries where the log has no bytes), halved for every half-life before
-    the log's last run; none is above `cap` of the sum, so that one dashboard doesn't decide alone.
+    the log's last run; none is above the cap's share of the sum, so that one dashboard doesn't decide alone.
     """
     newest = max((tally.last for tally in tallies if tally.last), default=None)
     runs = sum(tally.runs_with_bytes for tally in tallies)
@@ -61,10 +84,10 @@ def weigh(tallies: Sequence[RunTotals], *, half_life_days: float | None, cap: fl
     weights = []
     for tally in tallies:
         size = tally.bytes / tally.runs_with_bytes if tally.runs_with_bytes else usual
-        age = fade(tally.last, newest, half_life_days) if tally.last and newest else 1.0
+        age = fade(tally.last, newest, weighting.half_life_days) if tally.last and newest else 1.0
         weights.append(max(size, 1.0) * tally.faded * age)
     least = max(weights, default=1.0) * _LEAST
-    capped = limited([max(weight, least) for weight in weights], cap)
+    capped = limited([max(weight, least) for weight in weights], weighting.cap)
     queries = [_query(tally, weight) for tally, weight in zip(tallies, capped, strict=True)]
     return tuple(sorted(queries, key=lambda query: -query.weight))
 
