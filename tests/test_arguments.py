@@ -79,7 +79,7 @@ def letters(
         ({"words": "orders"}, "words='orders' is not a sequence of texts."),
         ({"words": ["a", 3]}, "words=['a', 3] is not a sequence of texts."),
         ({"paths": [1.5]}, "paths=[1.5] is not a sequence of paths."),
-        ({"options": {"a": 1}}, "options={'a': 1} is not a mapping of texts to texts, or None."),
+        ({"options": {"a": 1}}, "options is not a mapping of texts to texts, or None."),
         ({"tell": "me"}, "tell='me' is not a function, or None."),
         ({"text": ["many\nlines"] * 99}, "…"),
     ],
@@ -102,3 +102,9 @@ def test_arguments_as_annotated_are_accepted(tmp_path):
 def test_on_the_command_line_flags_are_named():
     with naming_flags(), pytest.raises(ZonalError, match=r"^--whole x is not a whole number"):
         check_arguments(letters, {"whole": "x"})
+
+
+def test_values_of_options_that_may_be_secret_are_not_shown():
+    with pytest.raises(ZonalError, match="storage_options is not a mapping of texts to texts, or None") as error:
+        zonal.show("events", storage_options={"aws_secret_access_key": b"hunter2"})
+    assert "hunter2" not in str(error.value)

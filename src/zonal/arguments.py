@@ -38,7 +38,8 @@ def check_arguments(annotated: Callable[..., object], given: Mapping[str, object
     """
     for name, kind in annotated.__annotations__.items():
         if name in given and not _fits(given[name], kind):
-            raise ZonalError(f"{option(name, given[name])} is not {_words(kind)}.")
+            is_secret = isinstance(given[name], Mapping)  # of storage options or settings, which may hold passwords
+            raise ZonalError(f"{option(name, None if is_secret else given[name])} is not {_words(kind)}.")
 
 
 def _fits(value: object, kind: Any) -> bool:  # noqa: ANN401 - annotations are of many classes
