@@ -42,19 +42,19 @@ def made(kind, server, folder, **given):
 
 def test_a_table_is_clustered_in_place_and_keeps_its_rows(table):
     done = table.cluster(by=["x", "y"], target_file_size=20_000)
-    assert len(done.versions) == 1
-    assert done.files_after > 1
+    assert len(done.run.versions) == 1
+    assert done.lookups.files_after > 1
     assert_same_rows(table.rows(), ROWS)
-    assert table.version() == done.versions[-1]
+    assert table.version() == done.run.versions[-1]
     assert table.leftovers() == []
-    assert not table.cluster(by=["x", "y"], target_file_size=20_000).versions, "there is nothing left to do"
+    assert not table.cluster(by=["x", "y"], target_file_size=20_000).run.versions, "there is nothing left to do"
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg v2"])
 def test_a_partitioned_table_is_clustered_in_several_commits(kind, server, tmp_path):
     table = made(kind, server, tmp_path, partition_by=["p"])
     done = table.cluster(by=["x"], target_file_size=10_000, commit_every=30_000)
-    assert len(done.versions) > 1
+    assert len(done.run.versions) > 1
     assert_same_rows(table.rows(), ROWS)
     assert table.leftovers() == []
 
@@ -71,7 +71,7 @@ def test_an_append_meanwhile_survives(kind, server, tmp_path):
 def test_a_delete_meanwhile_is_kept(server, tmp_path):
     table = made("delta", server, tmp_path)
     done = table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.table.delete("id < 100")))
-    assert done.conflicts
+    assert done.run.conflicts
     assert_same_rows(table.rows(), ROWS.slice(100))
     assert table.leftovers() == []
 
@@ -108,7 +108,7 @@ def test_a_commit_whose_answer_is_lost_is_known_by_its_content(answer, after, se
     server.faults = [Fault("PUT", COMMIT, answer, after=after)]
     done = table.cluster(by=["x", "y"])
     assert server.faults[0].times == 0
-    assert done.versions == (6,)
+    assert done.run.versions == (6,)
     assert_same_rows(table.rows(), ROWS)
     assert table.leftovers() == []
 
@@ -122,7 +122,7 @@ def test_a_commit_of_which_nothing_can_be_known_keeps_its_files(server, tmp_path
     server.faults = []
     assert table.version() == 6, "it was made"
     assert_same_rows(table.rows(), ROWS)
-    assert not table.cluster(by=["x", "y"]).versions
+    assert not table.cluster(by=["x", "y"]).run.versions
 
 
 def test_a_store_that_ignores_conditions_is_refused_before_any_work(server, tmp_path):

@@ -101,7 +101,7 @@ def _run(kind: str, seed: int, folder: Path, world: World, things: Drawing | Non
     found = [text.replace(str(folder), "") for text in found]
     outcome = "crash" if world.dead else type(error).__name__ if error is not None else "done"
     outcome = "skipped" if world.strange is not None and not found else outcome
-    shown = {name: value for name, value in asked.items() if name not in ("storage_options", "there")}
+    shown = {name: value for name, value in asked.items() if name not in ("storage_options", "there", "later")}
     told = f"{shown}; {[(number, thing.name) for number, thing in world.fired]}; others: {ledger.done[:before]} before"
     told += f" -> {outcome} {str(error or '')[:300]}{world.strange or ''}"
     return Verdict(kind, seed, outcome, tuple(found), told.replace(str(folder), ""), tuple(world.events))

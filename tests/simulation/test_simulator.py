@@ -20,6 +20,7 @@ import zonal.plan.run
 import zonal.rewriting.in_place
 import zonal.tables.delta.commit
 import zonal.tables.delta.listing
+import zonal.tables.delta.replacement
 from simulation.events import START, WRITTEN, Crash, Thing, World
 from simulation.running import LEDGERS, run_schedule
 from simulation.seeding import seeded
@@ -71,7 +72,7 @@ def test_after_a_crash_nothing_stays_replaced_and_no_file_stays(tmp_path, monkey
 
 def test_rows_that_come_back_are_noticed(monkeypatch):
     """Without the check for conflicts, rows that another writer deletes meanwhile come back."""
-    monkeypatch.setattr(zonal.tables.delta.commit, "still_live", lambda replacement, _: list(replacement.removed))
+    monkeypatch.setattr(zonal.tables.delta.replacement, "still_live", lambda replacement, _: list(replacement.removed))
     verdict = run_schedule(
         "delta", 0, things=lambda _, ledger, __: [Thing(WRITTEN, 1, "delete", meanwhile=lambda: ledger.act("delete"))]
     )
