@@ -71,10 +71,10 @@ def test_after_a_crash_nothing_stays_replaced_and_no_file_stays(tmp_path, monkey
 
 
 def test_rows_that_come_back_are_noticed(monkeypatch):
-    """Without the check for conflicts, rows that another writer deletes meanwhile come back."""
+    """Without the check for conflicts, rows that another writer deletes while a table is clustered come back."""
     monkeypatch.setattr(zonal.tables.delta.replacement, "still_live", lambda replacement, _: list(replacement.removed))
     verdict = run_schedule(
-        "delta", 0, things=lambda _, ledger, __: [Thing(WRITTEN, 1, "delete", meanwhile=lambda: ledger.act("delete"))]
+        "delta", 1, things=lambda _, ledger, __: [Thing(WRITTEN, 1, "delete", meanwhile=lambda: ledger.act("delete"))]
     )
     assert verdict.categories == {"rows"}, verdict.told
 
