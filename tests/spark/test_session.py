@@ -79,9 +79,10 @@ def test_a_running_session_is_used_as_it_is_and_left_running(spark):
     assert spark.range(1).count() == 1
     assert not is_connect(spark)
     assert is_on_this_machine(spark)
-    assert "leave out master, or stop it" in refusal(master="local[1]")
-    assert "leave out remote, conf" in refusal(remote="sc://host", conf={"a": "b"})
-    assert "used as it is: leave out conf." in refusal(session=spark, conf={"a": "b"})
+    assert "leave out spark=Spark(master=…), or stop it" in refusal(master="local[1]")
+    both = "leave out spark=Spark(remote=…), spark=Spark(conf=…)"
+    assert both in refusal(remote="sc://host", conf={"a": "b"})
+    assert "used as it is: leave out spark=Spark(conf=…)." in refusal(session=spark, conf={"a": "b"})
 
 
 @pytest.mark.spark

@@ -132,7 +132,7 @@ def test_values_too_long_for_a_name_have_no_folder(into, tmp_path):
     assert folders == {("é" * 200,): (), ("b",): ("p=b",)}
     counted = QueryBuilder().register("t", after.table).execute("SELECT p, count(*) AS n FROM t GROUP BY p")
     assert {row["p"]: row["n"] for row in pa.table(counted.read_all()).to_pylist()} == expected
-    assert after.cluster(by="id").added_files == 0, "a second run has nothing to do"
+    assert after.cluster(by="id").change.added_files == 0, "a second run has nothing to do"
 
 
 def test_a_parquet_copy_refuses_values_too_long_for_a_name(tmp_path):

@@ -25,7 +25,7 @@ class Alerts:
 
     Example:
         >>> strict = zonal.Alerts(ratio=0.1, worse=None)
-        >>> [alert.kind for alert in zonal.audit("events", queries=["queries.sql"], alerts=strict).alerts]
+        >>> [alert.kind for alert in zonal.audit("events", queries=["queries.sql"], alerts=strict).judgment.alerts]
         []
     """
 

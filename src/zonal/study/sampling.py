@@ -22,7 +22,7 @@ class Sampling:
 
     Example:
         >>> from_metadata = zonal.Sampling(look=False)
-        >>> zonal.audit("events", queries=["queries.sql"], sampling=from_metadata).seed
+        >>> zonal.audit("events", queries=["queries.sql"], sampling=from_metadata).made.seed
         0
     """
 

@@ -161,3 +161,12 @@ def _newest_metadata(location: str) -> str | None:
         return None
     found = sorted(folder.glob("*.metadata.json"), key=lambda path: path.stat().st_mtime)
     return str(found[-1]) if found else None
+
+
+def tables_in(catalog: str | None, storage_options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of a catalog's tables."""
+    from zonal.tables.iceberg.catalogs import tables_of  # noqa: PLC0415 - slow to import
+
+    properties = revealed(storage_options)
+    check_options(properties, iceberg=True)
+    return tables_of(catalog, properties)

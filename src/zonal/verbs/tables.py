@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from zonal.storage.options import check_options
-from zonal.storage.secrets import revealed
+from zonal.tables.registry import tables_in
 
 
 def list_tables(catalog: str | None = None, *, storage_options: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -17,8 +16,4 @@ def list_tables(catalog: str | None = None, *, storage_options: Mapping[str, str
         >>> zonal.list_tables("lake")  # doctest: +SKIP
         ('iceberg:lake.sales.orders', 'iceberg:lake.web.clicks')
     """
-    from zonal.tables.iceberg.catalogs import tables_of  # noqa: PLC0415 - slow to import
-
-    properties = revealed(storage_options or {})
-    check_options(properties, iceberg=True)
-    return tables_of(catalog, properties)
+    return tables_in(catalog, storage_options or {})
