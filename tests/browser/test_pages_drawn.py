@@ -282,7 +282,7 @@ def test_an_audit_marks_queries_that_read_more_than_before_the_culprit(open_page
     page = open_page(audit_page(found))
     asked = sorted(found.asked, key=lambda each: -each.reads.byte_share)
     lost = [at for at, each in enumerate(asked) if each.reads.byte_share > each.before_share + 0.001]
-    assert 0 < len(lost) == found.before.worse
+    assert 0 < len(lost) == found.blame.before.worse
     traces = {trace["name"]: trace["y"] for trace in page.drawn("reads")["traces"]}
     assert traces["version 12, before that"] == pytest.approx([each.before_share for each in asked], abs=1e-6)
     assert [at for at, value in enumerate(traces["reads more than before"]) if value is not None] == lost
