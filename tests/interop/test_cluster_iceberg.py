@@ -453,7 +453,7 @@ def test_a_linear_layout_is_a_sort_order_of_the_files(sql, make, opened):
     (order,) = [order for order in orders if order.order_id == told.id]
     schema = opened("linear").table.schema()
     assert [schema.find_column_name(part.source_id) for part in order.fields] == ["d", "st.x"]
-    clustered(opened("linear"), by=("d", "st.x"), layout="zorder")
+    clustered(opened("linear"), by=("d", "st.x"), layout="zorder", full=True)
     assert [row.id for row in sql(f"SELECT DISTINCT sort_order_id AS id FROM {table}.files")] in ([0], [None])
 
 
