@@ -37,7 +37,7 @@ EOFException occurred while reading the port number from pyspark.daemon's stdout
 """
 LACKING = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
-  File "/work/shipping.py", line 91, in load
+  File "/opt/app/shipping.py", line 91, in load
     raise ImportError(
 ImportError: the Python of a Spark worker, /opt/bare/bin/python on vm, has no pyarrow. Install numpy and pyarrow there
  SQLSTATE: 38000

@@ -10,6 +10,11 @@ RUN_FOLDER = re.compile(rf"zonal-[0-9a-f]{{12}}-(?P<run>{RUN.pattern})(-\d+){{0,
 """A folder of new files: the layout's id and the run, and in a rewrite in place the commit and the attempt."""
 
 
+def run_folder(layout_id: str, run: str) -> str:
+    """Name the folder of a run's new files."""
+    return f"zonal-{layout_id}-{run}"
+
+
 def new_run() -> str:
     """Name a run: when it began, and something that no other run has.
 

@@ -1,12 +1,12 @@
 """The runs of a table: which files were clustered together, which have no order, which are heavy with deletes."""
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.compute as pc
 
 from zonal.layouts.layout import Layout
+from zonal.plan.run import RUN_FOLDER
 from zonal.snapshot import UNKNOWN, Files, Snapshot
 from zonal.values.arrays import BoolArray, Int64Array
 
@@ -15,9 +15,6 @@ HEAVY_SHARE = 0.3
 HEAVY_FILES = 16
 """Number of delete files from which one is, where only the delete files know how many rows they delete."""
 NO_RUN = -1
-
-_RUN = re.compile(r"/zonal-[0-9a-f]{12}-(\d{8}-\d{6}-[0-9a-f]{8})")
-"""Folders of zonal's runs; their names survive checkpoints, expired snapshots and rewritten manifests."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +42,16 @@ class Runs:
 
 
 def runs_of(snapshot: Snapshot, layout: Layout) -> Runs:
-    """Tell the runs of a snapshot apart: by the folder of the run, else by the commit that added the file."""
+    """Tell the runs of a snapshot apart: by the folder of the run, else by the commit that added the file.
+
+    Names of folders survive checkpoints, expired snapshots and rewritten manifests.
+    """
     files = snapshot.files
     known = pc.is_valid(files.layout_ids).to_numpy(zero_copy_only=False)
     in_layout = pc.fill_null(pc.equal(files.layout_ids, layout.id), False).to_numpy(zero_copy_only=False)
     paths, added_by = files.paths.to_pylist(), files.added_by.tolist()
     names = {
-        file: match[1] if (match := _RUN.search(paths[file])) else f"commit {added_by[file]}"
+        file: match["run"] if (match := RUN_FOLDER.search(paths[file])) else f"commit {added_by[file]}"
         for file in np.flatnonzero(in_layout).tolist()
     }
     numbers = {name: number for number, name in enumerate(sorted(set(names.values())))}

@@ -16,7 +16,7 @@ from zonal.cleaning.quarantine import FOLDER as QUARANTINE
 from zonal.errors import ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Property, Writing, Written
-from zonal.plan.run import RUN_FOLDER
+from zonal.plan.run import RUN_FOLDER, run_folder
 from zonal.storage import Storage, local_path
 from zonal.storage.causes import STORAGE_ERRORS
 from zonal.storage.durability import flush_folders
@@ -96,7 +96,7 @@ class DeltaDestination:
         properties = covering(Metadata(text, tuple(partitioning), {}, {}), layout.columns)
         self._plan = _Plan(text, fields, tuple(partitioning), values, layout, run, properties)
         return Writing(
-            folder=f"{self._storage.root}/zonal-{layout.id}-{run}",
+            folder=f"{self._storage.root}/{run_folder(layout.id, run)}",
             storage=self._storage,
             schema=in_files,
             subfolders=tuple(hive_folders(one, plain_keys=True) or "" for one in values) if partitioning else (),

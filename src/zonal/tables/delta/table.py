@@ -14,6 +14,7 @@ from zonal.layouts.layout import Layout
 from zonal.parquet.codecs import CODECS, known_codec
 from zonal.plan.append import Append, Appending, PartitionValues
 from zonal.plan.rewrite import Reading, Rewrite, Scan, Source, Writing
+from zonal.plan.run import run_folder
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import Storage, local_path, open_regular
 from zonal.storage.causes import STORAGE_ERRORS
@@ -156,7 +157,7 @@ class DeltaTable:
         refuse_unwritable(snapshot.blockers, self.name)
         known = Columns.of(metadata)
         return Writing(
-            folder=f"{self._storage.root}/zonal-{layout.id}-{run}",
+            folder=f"{self._storage.root}/{run_folder(layout.id, run)}",
             storage=self._storage,
             schema=known.reading.schema,
             compression=compression or _compression(metadata.configuration),

@@ -10,6 +10,7 @@ from pyiceberg.types import DoubleType, FloatType
 from zonal.errors import TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Writing
+from zonal.plan.run import run_folder
 from zonal.storage import Storage
 from zonal.storage.options import store_options
 from zonal.tables.iceberg.bounds import fields
@@ -41,7 +42,7 @@ def writing_of(
     if compression in (None, _CODECS.get(properties.get(CODEC, "zstd").lower())):
         codec, level = compression_of(name, properties)
     return Writing(
-        folder=f"{data_location(table.metadata)}/zonal-{layout.id}-{run}",
+        folder=f"{data_location(table.metadata)}/{run_folder(layout.id, run)}",
         storage=storage_of(table),
         schema=writing_schema(arrow, schema),
         compression=codec,

@@ -10,6 +10,7 @@ import pyarrow.fs
 from zonal.errors import ColumnError, ConflictError, TableError, option, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Reading, Scan, Source, Writing, Written
+from zonal.plan.run import run_folder
 from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.storage import Storage, local_path
 from zonal.storage.durability import flush_folder
@@ -90,7 +91,7 @@ class ParquetDestination:
             raise TableError(
                 f"{quoted(self.name, limit=300)} exists already. Choose a new folder for {option('into')}."
             )
-        self._folder = f"{path.rpartition('/')[0]}/zonal-{layout.id}-{run}"
+        self._folder = f"{path.rpartition('/')[0]}/{run_folder(layout.id, run)}"
         return Writing(
             folder=self._folder,
             storage=self._storage,
