@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zonal.auditing.audit import CommitAudit
-from zonal.auditing.blame.authors import ZONAL, plain, writer_of
-from zonal.auditing.blame.culprits import culprits_of, is_harmful
+from zonal.auditing.blame.authors import plain, writer_of
+from zonal.auditing.blame.culprits import culprits_of
+from zonal.auditing.blame.deeds import Deed, deed_of
 from zonal.auditing.blame.groups import Group, groups_of
-from zonal.auditing.blame.pools import Told, pools_of
-from zonal.auditing.blame.replaced import At, Replaced, replaced_by
-from zonal.auditing.blame.sentence import Deed, sentence_of
+from zonal.auditing.blame.pools import pools_of
+from zonal.auditing.blame.replaced import At
+from zonal.auditing.blame.sentence import sentence_of
 from zonal.auditing.blame.widths import Widths
-from zonal.auditing.origins import Origin, appended_in, origin_of
 from zonal.auditing.replay import Replay
 from zonal.snapshot import Snapshot
 
@@ -51,9 +51,9 @@ def commits_of(snapshot: Snapshot, replayed: Replay, weights: Mapping[str, float
     looked = _looked_at(shown, snapshot)
     widths = Widths(snapshot, list(weights), replayed.read > 0)
     past = _Past(at, VERSIONS_EACH * len(looked), 2 if len(snapshot.files) > MANY_FILES else 8)
-    told = [_told(group, snapshot, widths, weights, past if group.id in looked else None) for group in shown]
-    found = [each.audit for each in told]
-    culprits = culprits_of([*found, *pools_of(groups, told, widths, weights)], weights)
+    deeds = [deed_of(group, snapshot, widths, weights, past if group.id in looked else None) for group in shown]
+    found = [_audit(deed) for deed in deeds]
+    culprits = culprits_of([*found, *pools_of(groups, deeds, widths, weights)], weights)
     found.sort(key=lambda each: (-each.excess_share, -each.read_share, -each.bytes, each.id or 0))
     guilty = [each for each in culprits if each in found]
     rest = groups[len(shown) :]
@@ -92,67 +92,25 @@ class _Past:
         return self._kept[version]
 
 
-def _told(group: Group, snapshot: Snapshot, widths: Widths, weights: Mapping[str, float], at: At | None) -> Told:
-    commit, word = group.commit, snapshot.traits.version_word
-    before = None
-    if commit is not None and at is not None:
-        before = replaced_by(commit, snapshot.files, group.files, snapshot, at, widths.columns)
-    compared = before is not None and len(before.files) > 0
-    found = widths.since(snapshot.files, group.files, before) if compared and before else widths.among(group.files)
-    kind: str = "unknown" if commit is None else commit.kind
-    if kind == "append" and before is not None and before.removed:
-        kind = "overwrite"
-    origin, appended = None, None
-    did_harm = is_harmful(found, weights)
-    if compared and before and at is not None:
-        if not did_harm:
-            origin = origin_of(group.files, before, snapshot, widths, weights, at, appends=kind != ZONAL)
-        elif kind != ZONAL:
-            appended = appended_in(before, widths, weights)
-    deed = Deed(
-        name=f"{word} {group.id}" if group.id is not None else "",
-        commit=commit,
-        files=len(group.files),
-        others=len(snapshot.files) - len(group.files),
-        widths=origin.widths if origin else found,
-        replaced=None if before is None else before.removed,
-        against_replaced=compared,
-        unbounded=widths.unbounded(group.files),
-        deleted_by=None if before is None or before.deleted_by is None else f"{word} {before.deleted_by}",
-        origin=origin,
-        appended=() if appended is None else appended.commits,
-        did_harm=did_harm,
-        word=word,
-    )
-    return Told(group, _audit(group, deed, kind, _since(group, before, origin)), compared, origin, word)
-
-
-def _audit(group: Group, deed: Deed, kind: str, since: int | None) -> CommitAudit:
-    commit = group.commit
+def _audit(deed: Deed) -> CommitAudit:
+    group, commit = deed.group, deed.group.commit
     return CommitAudit(
         id=group.id,
         time=None if commit is None else commit.time,
-        kind=kind,
+        kind=deed.kind,
         operation="" if commit is None else plain(commit.operation),
         writer="" if commit is None else writer_of(commit),
         files=len(group.files),
         bytes=group.bytes,
         read_share=group.read,
         excess_share=group.excess,
-        replaced=deed.replaced,
+        replaced=None if deed.before is None else deed.before.removed,
         widths=deed.widths,
         sentence=sentence_of(deed),
         read_files_share=group.read_files,
-        since=since,
+        since=deed.since,
         ids=() if group.id is None else (group.id,),
     )
-
-
-def _since(group: Group, before: Replaced | None, origin: Origin | None) -> int | None:
-    """Return the commit with which the harm began; an overwrite may be a delete and an append."""
-    if origin is not None:
-        return origin.commits[0].id
-    return group.id if before is None or before.deleted_by is None else before.deleted_by
 
 
 def _joined(groups: Sequence[Group]) -> CommitAudit:

@@ -7,13 +7,14 @@ another commit had widened.
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from zonal.auditing.audit import CommitAudit, Width
 from zonal.auditing.blame.authors import in_common, plain, time_of, writer_of
 from zonal.auditing.blame.culprits import harms, last_harmful
+from zonal.auditing.blame.deeds import Deed
 from zonal.auditing.blame.groups import Group
 from zonal.auditing.blame.sentence import appends_sentence, rewrites_sentence
 from zonal.auditing.blame.widths import Widths, widest_first
@@ -21,25 +22,11 @@ from zonal.auditing.origins import Origin
 from zonal.snapshot import Commit
 
 
-@dataclass(frozen=True, eq=False)
-class Told:
-    """A commit's live files, and their audit."""
-
-    group: Group
-    audit: CommitAudit
-    compared: bool
-    """Whether its files are compared with those that it replaced."""
-    origin: Origin | None
-    """The commits that had made its files wide before."""
-    word: str = "version"
-    """What the table's format calls a commit."""
-
-
 def pools_of(
-    groups: Sequence[Group], told: Sequence[Told], widths: Widths, weights: Mapping[str, float]
+    groups: Sequence[Group], deeds: Sequence[Deed], widths: Widths, weights: Mapping[str, float]
 ) -> Iterator[CommitAudit]:
     """Return commits that may be guilty together: the last appends, and rewrites of one kind by one writer."""
-    replacing = {each.group.id for each in told if each.audit.kind != "append"}
+    replacing = {deed.group.id for deed in deeds if deed.kind != "append"}
     appends = [
         (group, group.commit)
         for group in groups
@@ -50,12 +37,12 @@ def pools_of(
     ]
     if len(appends) > 1:
         yield from _last_appends(appends, widths, weights)
-    alike: dict[object, list[Told]] = defaultdict(list)
-    for each in told:
-        if each.compared and each.group.commit is not None:
-            made = each.audit.kind, each.audit.operation, each.audit.writer
-            since = each.audit.since if each.origin is not None and not each.origin.are_appends else made
-            alike[each.origin is None, since].append(each)
+    alike: dict[object, list[Deed]] = defaultdict(list)
+    for deed in deeds:
+        if deed.is_compared and (commit := deed.group.commit) is not None:
+            made = deed.kind, plain(commit.operation), writer_of(commit)
+            since = deed.since if deed.origin is not None and not deed.origin.are_appends else made
+            alike[deed.origin is None, since].append(deed)
     yield from (_rewrites(pool) for pool in alike.values() if len(pool) > 1)
 
 
@@ -76,16 +63,15 @@ def _last_appends(
         yield _together(pool, commits, "append", wide, appends_sentence(commits, len(files), wide))
 
 
-def _rewrites(pool: Sequence[Told]) -> CommitAudit:
+def _rewrites(pool: Sequence[Deed]) -> CommitAudit:
     pairs = [(each, each.group.commit) for each in pool if each.group.commit is not None]
     pairs.sort(key=lambda pair: time_of(pair[1]))
     pool, commits = [each for each, _ in pairs], [commit for _, commit in pairs]
     wide = widest_first(_mean_widths(pool))
     origin = _joined_origin([each.origin for each in pool if each.origin is not None])
     sentence = rewrites_sentence(commits, wide, origin, pool[0].word)
-    first = pool[0].audit
-    since = first.since if origin is None else origin.commits[0].id
-    return replace(_together([each.group for each in pool], commits, first.kind, wide, sentence), since=since)
+    since = pool[0].since if origin is None else origin.commits[0].id
+    return replace(_together([each.group for each in pool], commits, pool[0].kind, wide, sentence), since=since)
 
 
 def _joined_origin(origins: Sequence[Origin]) -> Origin | None:
@@ -96,10 +82,10 @@ def _joined_origin(origins: Sequence[Origin]) -> Origin | None:
     return replace(origins[0], commits=tuple(sorted(commits.values(), key=time_of)))
 
 
-def _mean_widths(pool: Sequence[Told]) -> Iterator[Width]:
+def _mean_widths(pool: Sequence[Deed]) -> Iterator[Width]:
     """Yield mean widths, weighted by the bytes of each commit's files, of the columns that are known for all."""
-    names = [each.column for each in pool[0].audit.widths]
-    known = [{width.column: width for width in each.audit.widths} for each in pool]
+    names = [each.column for each in pool[0].widths]
+    known = [{width.column: width for width in each.widths} for each in pool]
     bytes_ = np.array([max(each.group.bytes, 1) for each in pool], np.float64)
     for name in names:
         found = [widths.get(name) for widths in known]

@@ -1,11 +1,11 @@
 """Say in a sentence what a commit did to a table's order."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timezone
 
 from zonal.auditing.audit import Width
 from zonal.auditing.blame.authors import in_common, plain, writer_of
+from zonal.auditing.blame.deeds import Deed
 from zonal.auditing.blame.widths import WIDER
 from zonal.auditing.origins import Origin
 from zonal.snapshot import Commit
@@ -14,45 +14,17 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_COLUMNS = 3
 
 
-@dataclass(frozen=True)
-class Deed:
-    """A commit, and all that a sentence about it needs."""
-
-    name: str
-    """`version 12`; empty where the metadata doesn't tell which commit added the files."""
-    commit: Commit | None
-    files: int
-    """Live files that it added."""
-    others: int
-    """The table's other files."""
-    widths: tuple[Width, ...]
-    replaced: int | None
-    against_replaced: bool
-    """Whether widths are compared with the replaced files, instead of the table's other files."""
-    unbounded: tuple[str, ...] = ()
-    """Columns for which other files have bounds, but none of its own."""
-    deleted_by: str | None = None
-    """The delete right before it that removed what it replaced."""
-    origin: Origin | None = None
-    """The commits that had made the files wide before this one rewrote them."""
-    appended: tuple[Commit, ...] = ()
-    """Appends that had added wide files to those that this commit widened."""
-    did_harm: bool = False
-    """Whether queries read more of its files in all; else narrowed columns are named first."""
-    word: str = "version"
-    """What the table's format calls a commit."""
-
-
 def sentence_of(deed: Deed) -> str:
     """Say what a commit did: which columns it widened, or what it added."""
     if deed.origin is not None:
         return f"{_subject(deed)} {_rewrote(deed.origin, _listed(_wider(_changed(deed))), deed.word)}"
     without = f" without bounds of {_listed([plain(name, 60) for name in deed.unbounded])}" if deed.unbounded else ""
-    if deed.against_replaced:
-        where = f", with the delete of {deed.deleted_by} right before it," if deed.deleted_by else ""
+    if deed.is_compared:
+        by = deed.deleted_by
+        where = "" if by is None else f", with the delete of {deed.word} {by} right before it,"
         after = f", after {_appends(deed.appended, deed.word)} had added wider files" if deed.appended else ""
         return f"{_subject(deed)}{where} {_change(deed)}{without and f', and wrote files{without}'}{after}"
-    return f"{_subject(deed)} added {_count(deed.files)}{without}{_beside(deed)}"
+    return f"{_subject(deed)} added {_count(len(deed.group.files))}{without}{_beside(deed)}"
 
 
 def appends_sentence(commits: Sequence[Commit], files: int, widths: Sequence[Width]) -> str:
@@ -99,13 +71,11 @@ def _told_of(commits: Sequence[Commit]) -> str:
 
 
 def _subject(deed: Deed) -> str:
-    if not deed.name:
+    if deed.group.id is None:
         return "commits that the table's history doesn't tell any more"
-    return (
-        deed.name + ", which the history doesn't have any more,"
-        if deed.commit is None
-        else _named(deed.name, deed.commit)
-    )
+    name = f"{deed.word} {deed.group.id}"
+    commit = deed.group.commit
+    return f"{name}, which the history doesn't have any more," if commit is None else _named(name, commit)
 
 
 def _named(name: str, commit: Commit) -> str:
@@ -119,9 +89,8 @@ def _change(deed: Deed) -> str:
     parts = [f"{verb} {_listed(columns)}" for verb, columns in (told if deed.did_harm else told[::-1]) if columns]
     if parts:
         return ", ".join(parts)
-    what = (
-        f"replaced {_count(deed.replaced)} by {deed.files:,}" if deed.replaced else f"marked {_count(deed.files)} anew"
-    )
+    files, removed = len(deed.group.files), 0 if deed.before is None else deed.before.removed
+    what = f"replaced {_count(removed)} by {files:,}" if removed else f"marked {_count(files)} anew"
     return f"{what}, about as wide as before"
 
 
@@ -165,5 +134,5 @@ def times_text(times: float) -> str:
     return (f"{times:,.0f}" if times >= 9.95 else f"{times:.1f}".removesuffix(".0")) + TIMES
 
 
-def _count(files: int | None) -> str:
+def _count(files: int) -> str:
     return f"{files:,} file{'' if files == 1 else 's'}"
