@@ -11,9 +11,13 @@ import numpy as np
 from zonal.errors import PredicateError, quoted
 
 DAY = 86_400_000_000
+MICROS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
+DAYS = {"day": 1, "week": 7}
+MONTHS = {"month": 1, "quarter": 3, "year": 12}
+"""Units of the calendar: those of fixed length by their microseconds, and those that the clocks or months change."""
 PER_MICROSECOND = {"s": Fraction(1, 10**6), "ms": Fraction(1, 1000), "us": Fraction(1), "ns": Fraction(1000)}
 """Units of Arrow's timestamps per microsecond."""
-_EPOCH = datetime(1970, 1, 1)
+EPOCH = datetime(1970, 1, 1)
 _MOST_YEARS = 290_000
 """64-bit microseconds reach this far."""
 
@@ -36,7 +40,7 @@ def zone_of(name: str) -> TimeZone:
 def micros_of(value: date | datetime) -> int:
     """Return the microseconds since 1970 of a naive datetime, or of a date's midnight."""
     moment = value if isinstance(value, datetime) else datetime.combine(value, time())
-    return (moment.replace(tzinfo=None) - _EPOCH) // timedelta(microseconds=1)
+    return (moment.replace(tzinfo=None) - EPOCH) // timedelta(microseconds=1)
 
 
 def parse_moment(text: str) -> tuple[Fraction, int | None] | None:
@@ -83,7 +87,7 @@ def to_utc(local_micros: Fraction, zone: TimeZone) -> Fraction:
     """Return the moment at which a zone's clock shows this time (the first of two, in autumn)."""
     whole = local_micros.numerator // local_micros.denominator
     try:
-        offset = (_EPOCH + timedelta(microseconds=whole)).replace(tzinfo=zone).utcoffset() or timedelta()
+        offset = (EPOCH + timedelta(microseconds=whole)).replace(tzinfo=zone).utcoffset() or timedelta()
     except (OverflowError, ValueError):
         offset = timedelta()
     return local_micros - offset // timedelta(microseconds=1)
@@ -91,7 +95,7 @@ def to_utc(local_micros: Fraction, zone: TimeZone) -> Fraction:
 
 def is_doubtful(local_micros: Fraction, zone: TimeZone) -> bool:
     """Tell whether a zone's clock shows this time twice, or never: engines choose different moments then."""
-    wall = _EPOCH + timedelta(microseconds=int(local_micros))
+    wall = EPOCH + timedelta(microseconds=int(local_micros))
     return len({wall.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1)}) > 1
 
 
@@ -111,31 +115,22 @@ def unit_start(unit: str, micros: int) -> int | None:
     >>> unit_start("week", 4 * DAY) == 4 * DAY  # 1970-01-05 was a Monday
     True
     """
-    fixed = {
-        "microsecond": 1,
-        "millisecond": 1000,
-        "second": 10**6,
-        "minute": 60 * 10**6,
-        "hour": 3600 * 10**6,
-        "day": DAY,
-    }
-    if unit in fixed:
-        return micros - micros % fixed[unit]
+    if unit in MICROS:
+        return micros - micros % MICROS[unit]
     days = micros // DAY
-    if unit == "week":
-        return (days - (days + 3) % 7) * DAY
-    if unit in ("year", "quarter", "month"):
+    if unit in DAYS:
+        return (days - (days + 3) % DAYS[unit]) * DAY
+    if unit in MONTHS:
         month = int(np.datetime64(days, "D").astype("datetime64[M]").astype(np.int64))
-        month -= month % {"month": 1, "quarter": 3, "year": 12}[unit]
+        month -= month % MONTHS[unit]
         return int(np.datetime64(month, "M").astype("datetime64[D]").astype(np.int64)) * DAY
     return None
 
 
 def next_unit(unit: str, start: int) -> int:
     """Return the start of the unit that follows the one starting here."""
-    longest = {"year": 367, "quarter": 93, "month": 32, "week": 7}.get(unit, 1) * DAY
-    if unit in ("year", "quarter", "month"):
+    if unit in MONTHS:
+        longest = {"year": 367, "quarter": 93, "month": 32}[unit] * DAY
         following = unit_start(unit, start + longest)
         return following if following is not None else start
-    step = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
-    return start + step.get(unit, longest)
+    return start + (MICROS[unit] if unit in MICROS else DAYS.get(unit, 1) * DAY)

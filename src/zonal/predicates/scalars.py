@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TypeAlias, TypeVar
 from uuid import UUID
 
+from zonal.predicates.calendar import DAY, DAYS, EPOCH, MICROS, MONTHS, parse_moment
 from zonal.predicates.expressions import Value
 
 SPARK = frozenset({"spark", "spark2", "databricks", "hive"})
@@ -17,9 +18,6 @@ MYSQL = frozenset({"mysql", "singlestore", "doris", "starrocks"})
 TSQL = frozenset({"tsql", "fabric"})
 FRACTION_DIGITS = dict.fromkeys(TRINO | {"exasol"}, 3) | dict.fromkeys({"mysql", "singlestore", "doris"}, 0)
 """Digits of a second that a TIMESTAMP without a precision keeps, where these are fewer than six."""
-MICROS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
-MONTHS = {"month": 1, "quarter": 3, "year": 12}
-DAYS = {"day": 1, "week": 7}
 _NAIVE = frozenset({"TIMESTAMP", "TIMESTAMPNTZ", "DATETIME", "DATETIME2"})
 _AWARE = frozenset({"TIMESTAMPTZ", "TIMESTAMPLTZ"})
 _ALIASES = {"mon": "month", "mm": "month", "yyyy": "year", "yy": "year", "dd": "day"}
@@ -27,7 +25,7 @@ INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 TEXTS = frozenset({"TEXT", "VARCHAR", "NVARCHAR"})
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIMESTAMP = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.(\d{1,9}))?)?))?(?: ?(Z|UTC|[+-]\d\d(?::?\d\d)?))?", re.ASCII
+    r"\d{4}-\d\d-\d\d(?P<clock>[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?: ?(?:Z|UTC|[+-]\d\d(?::?\d\d)?))?)?", re.ASCII
 )
 _TIME = re.compile(r"\d\d:\d\d(?::\d\d(?:\.(\d{1,9}))?)?", re.ASCII)
 _SPANS = re.compile(r"\s*([+-]?\d{1,9})\s+([a-z]+)", re.ASCII | re.IGNORECASE)
@@ -73,16 +71,19 @@ def read_moment(text: str) -> date | datetime | None:
     datetime.date(2024, 1, 31)
     """
     match = _TIMESTAMP.fullmatch(text)
-    if match is None or (match[4] and not match[2]):
+    parsed = None if match is None else parse_moment(text)
+    if match is None or parsed is None:
+        return None
+    micros, offset = parsed
+    if micros.denominator > 1 or abs(offset or 0) >= DAY:
         return None
     try:
-        day = date.fromisoformat(match[1])
-        if match[2] is None:
-            return day
-        moment = datetime.combine(day, _clock(match[2], match[3]))
-        return moment if match[4] is None else moment.replace(tzinfo=_offset(match[4])).astimezone(timezone.utc)
-    except (ValueError, OverflowError):
+        moment = EPOCH + timedelta(microseconds=int(micros) - (offset or 0))
+    except OverflowError:
         return None
+    if match["clock"] is None:
+        return moment.date()
+    return moment if offset is None else moment.replace(tzinfo=timezone.utc)
 
 
 def read_time(text: str) -> time | None:
@@ -100,14 +101,6 @@ def _clock(text: str, fraction: str | None) -> time:
     if digits[6:].strip("0") or text.startswith("24"):  # which newer versions of Python take for midnight
         raise ValueError("not a time in microseconds")
     return time.fromisoformat(text.partition(".")[0]).replace(microsecond=int(digits[:6]))
-
-
-def _offset(text: str) -> timezone:
-    if text in ("Z", "UTC"):
-        return timezone.utc
-    digits = text[1:].replace(":", "").ljust(4, "0")
-    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    return timezone(-offset if text[0] == "-" else offset)
 
 
 def shift(value: date, span: TimeSpan, session: Session) -> date:

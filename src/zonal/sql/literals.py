@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from zonal.predicates.calendar import MICROS
 from zonal.predicates.expressions import Parameter, Value
 from zonal.predicates.scalars import (
     DATE,
     FRACTION_DIGITS,
-    MICROS,
     MYSQL,
     SPARK,
     TRINO,
