@@ -3,7 +3,8 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,10 +66,8 @@ def read_schema(text: str, *, mapping: str = "none") -> tuple[pa.Schema, tuple[D
 
     A leaf whose dotted name resolves to another column (see `zonal.values.columns.find`) is left out.
     """
-    try:
+    with _refusing():
         fields, leaves = _read_fields(json.loads(text), mapping, "", ())
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise TableError(f"The table's schema can't be read: {type(error).__name__} {error}") from None
     schema = pa.schema(fields)
     count = Counter(leaf.name for leaf, _ in leaves)
     return schema, tuple(leaf for leaf, path in leaves if count[leaf.name] == 1 or find(schema, leaf.name) == path)
@@ -79,8 +78,14 @@ def file_fields(text: str, *, mapping: str = "none") -> dict[str, pa.Field]:
 
     All are nullable, as files from before a column became NOT NULL may have nulls.
     """
-    try:
+    with _refusing():
         return {member["name"]: _file_field(member, mapping) for member in _members(json.loads(text))}
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise TableError(f"The table's schema can't be read: {type(error).__name__} {error}") from None
 
@@ -102,20 +107,12 @@ def _with_id(number: Json) -> dict[bytes, bytes] | None:
 
 def _file_type(kind: Json, mapping: str, ids: Mapping[str, Any], path: str) -> pa.DataType:
     """Return the type in files; `ids` are the field ids of the elements, keys and values below `path`."""
-    if isinstance(kind, str):
-        return _primitive(kind)
-    if kind["type"] == "struct":
-        return pa.struct([_file_field(member, mapping) for member in _members(kind)])
 
-    def part(name: str, inner: Json, *, nullable: bool = True) -> pa.Field:
+    def part(name: str, inner: Json, _: bool) -> pa.Field:
         below = f"{path}.{name}"
-        return pa.field(name, _file_type(inner, mapping, ids, below), nullable, _with_id(ids.get(below)))
+        return pa.field(name, _file_type(inner, mapping, ids, below), name != "key", _with_id(ids.get(below)))
 
-    if kind["type"] == "array":
-        return pa.list_(part("element", kind["elementType"]))
-    if kind["type"] == "map":
-        return pa.map_(part("key", kind["keyType"], nullable=False), part("value", kind["valueType"]))
-    raise ValueError(f"unknown type {quoted(str(kind['type']))}")
+    return _converted(kind, lambda member: _file_field(member, mapping), part)
 
 
 def _read_fields(struct: Json, mapping: str, above: str, steps: Steps) -> tuple[list[pa.Field], list[_LeafAt]]:
@@ -156,15 +153,25 @@ def _members(struct: Json) -> list[Mapping[str, Any]]:
 
 
 def _type(kind: Json) -> pa.DataType:
+    def field(member: Json) -> pa.Field:
+        return pa.field(member["name"], _type(member["type"]), member.get("nullable", True))
+
+    return _converted(kind, field, lambda name, inner, nullable: pa.field(name, _type(inner), nullable))
+
+
+def _converted(
+    kind: Json, field: Callable[[Json], pa.Field], part: Callable[[str, Json, bool], pa.Field]
+) -> pa.DataType:
+    """Convert a type: `field` converts a member of a struct; `part` an element, key or value that may be null."""
     if isinstance(kind, str):
         return _primitive(kind)
     if kind["type"] == "struct":
-        return pa.struct([pa.field(m["name"], _type(m["type"]), m.get("nullable", True)) for m in _members(kind)])
+        return pa.struct([field(member) for member in _members(kind)])
     if kind["type"] == "array":
-        return pa.list_(pa.field("element", _type(kind["elementType"]), kind.get("containsNull", True)))
+        return pa.list_(part("element", kind["elementType"], kind.get("containsNull", True)))
     if kind["type"] == "map":
-        value = pa.field("value", _type(kind["valueType"]), kind.get("valueContainsNull", True))
-        return pa.map_(_type(kind["keyType"]), value)
+        key = part("key", kind["keyType"], False)
+        return pa.map_(key, part("value", kind["valueType"], kind.get("valueContainsNull", True)))
     raise ValueError(f"unknown type {quoted(str(kind['type']))}")
 
 
