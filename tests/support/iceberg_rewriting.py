@@ -23,7 +23,7 @@ from pyroaring import BitMap
 from support.iceberg_tables import Handmade
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import FIELD_ID, ColumnMetrics, Rewrite, Written
-from zonal.tables.iceberg.scan import reading_schema
+from zonal.tables.iceberg.arrow_schema import reading_schema
 from zonal.tables.iceberg.table import IcebergTable
 
 LAYOUT = Layout("zorder", ("x", "y"))

@@ -39,7 +39,8 @@ from pyiceberg.types import (
 )
 
 from zonal.snapshot import UNKNOWN
-from zonal.tables.iceberg.bounds import IcebergLeaf, bound_type, partition_bounds
+from zonal.tables.iceberg.arrow_schema import bound_type
+from zonal.tables.iceberg.bounds import IcebergLeaf, partition_bounds
 from zonal.tables.iceberg.buckets import buckets
 from zonal.tables.iceberg.deletes import DeleteIndex
 from zonal.tables.iceberg.live_files import LiveFiles

@@ -30,6 +30,7 @@ from zonal.errors import ConflictError, TableError, ZonalError, quoted
 from zonal.plan.append import Append, Appending, PartitionField, Transaction, TransactionSeenError
 from zonal.plan.append import Transform as Computed
 from zonal.plan.rewrite import Reading, Writing, Written
+from zonal.tables.iceberg.arrow_schema import reading_schema, writing_schema
 from zonal.tables.iceberg.bounds import fields
 from zonal.tables.iceberg.commit import Target, committed
 from zonal.tables.iceberg.conflicts import ancestors
@@ -37,7 +38,7 @@ from zonal.tables.iceberg.field_ids import RECORDS, SIZE, Fields
 from zonal.tables.iceberg.manifests import counted, read_lines
 from zonal.tables.iceberg.metrics import plain
 from zonal.tables.iceberg.new_snapshot import NewSnapshot, has_files
-from zonal.tables.iceberg.scan import reading_schema, scalar, writing_schema
+from zonal.tables.iceberg.scan import scalar
 from zonal.tables.iceberg.summary import totals
 from zonal.tables.protocol import LAYOUT_PROPERTY, Sending
 
@@ -64,7 +65,7 @@ def appending_of(name: str, table: Table, schema: Schema, writing: Writing) -> A
         in_files=tuple(range(len(arrow))),
         reading=Reading(arrow, by_id=True),
         columns={path: path for path in fields(schema)},
-        writing=replace(writing, schema=writing_schema(arrow, schema), properties=()),
+        writing=replace(writing, schema=writing_schema(schema), properties=()),
         defaults={
             field.name: scalar(field.write_default, field.field_type)
             for field in schema.fields

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform, TimeTransform, Transform, TruncateTransform
@@ -24,7 +23,6 @@ from pyiceberg.types import (
     DoubleType,
     FixedType,
     FloatType,
-    IcebergType,
     IntegerType,
     LongType,
     NestedField,
@@ -40,6 +38,7 @@ from pyiceberg.types import (
 )
 
 from zonal.snapshot import UNKNOWN, Bounds, LazyBounds
+from zonal.tables.iceberg.arrow_schema import bound_type
 from zonal.tables.iceberg.live_files import LiveFiles
 from zonal.values.arrays import Int64Array
 
@@ -59,25 +58,6 @@ class IcebergLeaf(NamedTuple):
     field_id: int
     type: PrimitiveType
     bound_type: pa.DataType
-
-
-def arrow_schema(schema: Schema) -> pa.Schema:
-    """Convert a schema; text, bytes and lists take the types that reading a Parquet file gives."""
-    return pa.schema([_narrow_field(field) for field in schema_to_pyarrow(schema, include_field_ids=False)])
-
-
-def _narrow_field(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, _narrow(field.type), field.nullable)
-
-
-def _narrow(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct([_narrow_field(field) for field in kind])
-    if pa.types.is_large_list(kind):
-        return pa.list_(_narrow_field(kind.value_field))
-    if pa.types.is_map(kind):
-        return pa.map_(_narrow_field(kind.key_field), _narrow_field(kind.item_field))
-    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
 
 
 def fields(schema: Schema) -> dict[str, NestedField]:
@@ -100,13 +80,6 @@ def leaves(schema: Schema) -> dict[int, IcebergLeaf]:
         for name, field in fields(schema).items()
         if isinstance(field.field_type, PrimitiveType)
     }
-
-
-def bound_type(kind: IcebergType) -> pa.DataType:
-    """Return the Arrow type that bounds of a column have."""
-    if isinstance(kind, (StringType, BinaryType)):
-        return pa.large_binary()
-    return pa.binary(16) if isinstance(kind, UUIDType) else _narrow(schema_to_pyarrow(kind))
 
 
 # --- metrics -------------------------------------------------------------------------------------------------------

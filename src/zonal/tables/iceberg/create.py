@@ -30,6 +30,7 @@ from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Writing, Written
 from zonal.storage.durability import flush_folders
+from zonal.tables.iceberg.arrow_schema import reading_schema
 from zonal.tables.iceberg.catalogs import find_catalog, split_catalog
 from zonal.tables.iceberg.commit import prepared
 from zonal.tables.iceberg.errors import what_of
@@ -53,7 +54,6 @@ from zonal.tables.iceberg.manifest_writers import (
 )
 from zonal.tables.iceberg.metrics import data_file, kept_metrics, plain
 from zonal.tables.iceberg.new_snapshot import MANIFEST_FILES, sort_fields
-from zonal.tables.iceberg.scan import reading_schema
 from zonal.tables.iceberg.schema import new_schema
 from zonal.tables.iceberg.settings import codec_property, writing_of
 from zonal.tables.iceberg.summary import RUN

@@ -20,10 +20,10 @@ from pyiceberg.types import (
 from zonal.errors import LayoutError, quoted
 from zonal.layouts.layout import Layout
 from zonal.snapshot import Commit, Files
+from zonal.tables.iceberg.arrow_schema import ROW_LINEAGE
 from zonal.tables.iceberg.bounds import column_bounds, leaves, partition_bounds
 from zonal.tables.iceberg.buckets import buckets
 from zonal.tables.iceberg.live_files import LiveFiles, PartitionKey, applied_deletes
-from zonal.tables.iceberg.scan import ROW_LINEAGE
 from zonal.tables.protocol import LAYOUT_PROPERTY
 
 NEWEST_FORMAT = 3

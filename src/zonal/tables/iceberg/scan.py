@@ -9,21 +9,19 @@ from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import MappedField, parse_mapping_from_json
 from pyiceberg.transforms import IdentityTransform, VoidTransform
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType, UUIDType
+from pyiceberg.types import IcebergType, NestedField, PrimitiveType, UUIDType
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.plan.rewrite import FIELD_ID, EqualityDelete, Reading, Scan, Source, Vector
+from zonal.plan.rewrite import EqualityDelete, Reading, Scan, Source, Vector
 from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.storage import Storage
-from zonal.tables.iceberg.bounds import bound_type, fields
+from zonal.tables.iceberg.arrow_schema import LAST_UPDATED, ROW_ID, reading_schema, reading_type
+from zonal.tables.iceberg.bounds import fields
 from zonal.tables.iceberg.deletes import Delete
 from zonal.tables.iceberg.live_files import LiveFiles, PartitionKey
 from zonal.values.arrays import Int64Array
 
 NAME_MAPPING = "schema.name-mapping.default"
-ROW_ID, LAST_UPDATED = "_row_id", "_last_updated_sequence_number"
-ROW_LINEAGE = {ROW_ID: 2147483540, LAST_UPDATED: 2147483539}
-"""Columns of row lineage by their reserved field ids ("Row Lineage"); tables of version 3 have them."""
 
 
 def scan(
@@ -55,57 +53,6 @@ def scan(
         },
         storage=storage,
     )
-
-
-# --- schema --------------------------------------------------------------------------------------------------------
-
-
-def reading_schema(schema: Schema, names: Sequence[str] | None = None, *, lineage: bool = False) -> pa.Schema:
-    """Convert a schema with the field id at every level; UUIDs are 16 bytes, as they are stored."""
-    by_name = {field.name: field for field in schema.fields}
-    chosen = [by_name[name] for name in names] if names is not None else schema.fields
-    arrow = [arrow_field(field) for field in chosen]
-    if lineage:
-        arrow += [pa.field(name, pa.int64(), True, {FIELD_ID: str(number)}) for name, number in ROW_LINEAGE.items()]
-    return pa.schema(arrow)
-
-
-def arrow_field(field: NestedField) -> pa.Field:
-    """Convert a field, with its id in the metadata."""
-    return pa.field(field.name, _arrow_type(field.field_type), not field.required, {FIELD_ID: str(field.field_id)})
-
-
-def _arrow_type(kind: IcebergType) -> pa.DataType:
-    if isinstance(kind, StructType):
-        return pa.struct([arrow_field(field) for field in kind.fields])
-    if isinstance(kind, ListType):
-        return pa.list_(arrow_field(kind.element_field))
-    if isinstance(kind, MapType):
-        return pa.map_(arrow_field(kind.key_field), arrow_field(kind.value_field))
-    return {pa.large_binary(): _text_type(kind)}.get(bound_type(kind), bound_type(kind))
-
-
-def _text_type(kind: IcebergType) -> pa.DataType:
-    return pa.string() if str(kind) == "string" else pa.binary()
-
-
-def writing_schema(schema: pa.Schema, table_schema: Schema) -> pa.Schema:
-    """Give UUIDs their own Arrow type, for which Parquet writes the annotation that Java's readers look for."""
-    uuids = {number for number, field in index_by_id(table_schema).items() if isinstance(field.field_type, UUIDType)}
-    return pa.schema([_annotated(field, uuids) for field in schema])
-
-
-def _annotated(field: pa.Field, uuids: set[int]) -> pa.Field:
-    kind = field.type
-    if pa.types.is_struct(kind):
-        kind = pa.struct([_annotated(child, uuids) for child in kind])
-    elif pa.types.is_map(kind):
-        kind = pa.map_(_annotated(kind.key_field, uuids), _annotated(kind.item_field, uuids))
-    elif pa.types.is_list(kind):
-        kind = pa.list_(_annotated(kind.value_field, uuids))
-    elif int(field.metadata[FIELD_ID]) in uuids:
-        kind = pa.uuid()
-    return field.with_type(kind)
 
 
 def _reading(metadata: TableMetadata, schema: Schema, names: Sequence[str], *, lineage: bool) -> Reading:
@@ -148,7 +95,7 @@ def _default(field: NestedField) -> pa.Scalar:
 def scalar(value: Any, kind: IcebergType) -> pa.Scalar:  # noqa: ANN401
     """Convert a value of the metadata to the type that its column is read with."""
     value = value.bytes if isinstance(kind, UUIDType) and hasattr(value, "bytes") else value
-    return pa.scalar(value, _arrow_type(kind))
+    return pa.scalar(value, reading_type(kind))
 
 
 # --- files ---------------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from zonal.plan.rewrite import Writing
 from zonal.plan.run import run_folder
 from zonal.storage import Storage
 from zonal.storage.options import store_options
+from zonal.tables.iceberg.arrow_schema import writing_schema
 from zonal.tables.iceberg.bounds import fields
 from zonal.tables.iceberg.files import data_location
 from zonal.tables.iceberg.manifest_writers import lost_metadata
-from zonal.tables.iceberg.scan import reading_schema, writing_schema
 
 CODEC, LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
 BLOOM = "write.parquet.bloom-filter-enabled.column."
@@ -37,14 +37,13 @@ def writing_of(
             f"{quoted(lost[0])}."
         )
     properties = table.metadata.properties
-    arrow = reading_schema(schema, lineage=table.metadata.format_version >= 3)
     codec, level = compression, None
     if compression in (None, _CODECS.get(properties.get(CODEC, "zstd").lower())):
         codec, level = compression_of(name, properties)
     return Writing(
         folder=f"{data_location(table.metadata)}/{run_folder(layout.id, run)}",
         storage=storage_of(table),
-        schema=writing_schema(arrow, schema),
+        schema=writing_schema(schema, lineage=table.metadata.format_version >= 3),
         compression=codec,
         compression_level=level,
         bloom_columns=tuple(dict.fromkeys((*layout.bloom_columns, *_bloom_columns(properties, schema)))),

@@ -22,7 +22,8 @@ from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import Storage, refuse_special
 from zonal.storage.options import for_pyiceberg
 from zonal.tables.iceberg.append import appending_of, commit_append, last_transaction
-from zonal.tables.iceberg.bounds import arrow_schema, fields, leaves
+from zonal.tables.iceberg.arrow_schema import arrow_schema
+from zonal.tables.iceberg.bounds import fields, leaves
 from zonal.tables.iceberg.catalogs import LOADING, find_catalog, in_time, nearest, split_catalog
 from zonal.tables.iceberg.commit import Target, commit_rewrite, files_since
 from zonal.tables.iceberg.errors import what_of
