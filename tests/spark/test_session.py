@@ -103,7 +103,9 @@ def test_settings_are_restored_and_unknown_ones_ignored(spark):
 STARTS = """
 import json, os
 from zonal.errors import ZonalError
+from zonal.spark import jvm
 from zonal.spark.session import spark_session
+jvm.SLOW_SECONDS = 600  # a busy machine is no reason for a notice here
 told = {}
 try:
     with spark_session(conf={"spark.driver.memory": "2x"}):

@@ -127,23 +127,35 @@ class Delta(Home):
         return self.folder / self.table_name
 
     @property
+    def location(self):
+        return self.root
+
+    @property
     def name(self):
-        return f"delta:{self.root}"
+        return f"delta:{self.location}"
+
+    @property
+    def theirs(self):
+        """Storage options of deltalake."""
+        return None
 
     def make(self, parts, partition_by=(), properties=None):
         self.keys = tuple(partition_by)
         first, *rest = parts
-        write_deltalake(self.root, first, partition_by=list(partition_by) or None, configuration=properties)
+        write_deltalake(
+            self.location, first, partition_by=list(partition_by) or None, configuration=properties,
+            storage_options=self.theirs,
+        )  # fmt: skip
         for part in rest:
             self.append(part)
         return self
 
     def append(self, table):
-        write_deltalake(self.root, table, mode="append")
+        write_deltalake(self.location, table, mode="append", storage_options=self.theirs)
 
     @property
     def table(self):
-        return DeltaTable(self.root)
+        return DeltaTable(self.location, storage_options=self.theirs)
 
     def rows(self):
         return pa.table(self.table.to_pyarrow_table())
@@ -176,7 +188,7 @@ class Iceberg(Home):
     def __init__(self, folder, name="t", *, version=2):
         super().__init__(folder, name)
         self.format_version = version
-        self.catalog = SqlCatalog("test", **properties_in(self.folder))
+        self.catalog = SqlCatalog("test", **self.properties)
         self.catalog.create_namespace_if_not_exists("db")
 
     @property
@@ -189,7 +201,12 @@ class Iceberg(Home):
 
     @property
     def options(self):
-        return {"catalog": "test", "storage_options": properties_in(self.folder)}
+        return {"catalog": "test", "storage_options": self.properties}
+
+    @property
+    def properties(self):
+        """Properties of the catalog."""
+        return properties_in(self.folder)
 
     def make(self, parts, partition_by=(), properties=None):
         self.keys = tuple(partition_by)
@@ -220,10 +237,13 @@ class Iceberg(Home):
         return self.table.metadata.current_snapshot_id
 
     def ever(self):
+        return {Path(path.removeprefix("file://")) for path in self.paths_ever()}
+
+    def paths_ever(self):
         table = self.table
         manifests = {m.manifest_path: m for snapshot in table.snapshots() for m in snapshot.manifests(table.io)}
         entries = (e for m in manifests.values() for e in m.fetch_manifest_entry(table.io, discard_deleted=False))
-        return {Path(entry.data_file.file_path.removeprefix("file://")) for entry in entries}
+        return {entry.data_file.file_path for entry in entries}
 
     def files(self):
         return [
