@@ -55,17 +55,17 @@ def test_small_tables_are_drawn_without_being_asked_for(folder, log, delta, monk
     assert [found.picture is not None for found in drawn()] == [True] * 5
     monkeypatch.setattr("zonal.study.drawing.MOST_FILES", 3)
     assert [found.picture is not None for found in drawn()] == [False] * 4 + [True], "a rewrite has made few files"
-    assert zonal.show(str(folder), picture=True).picture is not None
+    assert zonal.show(str(folder), display=zonal.Display(picture=True)).picture is not None
 
 
 def test_where_none_is_wanted_there_is_no_picture(folder, log):
-    assert zonal.show(str(folder), picture=False).picture is None
-    assert zonal.explain(str(folder), where="id = 3", picture=False).picture is None
+    assert zonal.show(str(folder), display=zonal.Display(picture=False)).picture is None
+    assert zonal.explain(str(folder), where="id = 3", display=zonal.Display(picture=False)).picture is None
     assert zonal.advise(str(folder), queries=[log], display=zonal.Display(picture=False)).picture is None
 
 
 def test_show_draws_its_columns(folder):
-    found = zonal.show(str(folder), columns=["x", "id"], picture=True)
+    found = zonal.show(str(folder), columns=["x", "id"], display=zonal.Display(picture=True))
     assert [axis.column for axis in found.picture.axes] == ["x", "id"]
     (now,) = found.picture.drawings
     assert (now.label, now.files, now.bytes) == ("now", 6, found.table.bytes)
@@ -81,7 +81,7 @@ def test_health_of_a_snapshot_draws_too(folder):
 
 
 def test_explain_draws_its_columns_first_and_the_query_as_a_box(folder):
-    found = zonal.explain(str(folder), where="x >= 0 AND id BETWEEN 220 AND 330", picture=True)
+    found = zonal.explain(str(folder), where="x >= 0 AND id BETWEEN 220 AND 330", display=zonal.Display(picture=True))
     columns = [axis.column for axis in found.picture.axes]
     assert sorted(columns[:2]) == ["id", "x"]
     (question,) = found.picture.questions
@@ -94,19 +94,19 @@ def test_explain_draws_its_columns_first_and_the_query_as_a_box(folder):
 
 
 def test_a_query_over_one_column_gets_another_one_beside_it(folder):
-    found = zonal.explain(str(folder), where="s = 'a'", picture=True)
+    found = zonal.explain(str(folder), where="s = 'a'", display=zonal.Display(picture=True))
     assert found.picture.axes[0].column == "s"
     assert len(found.picture.axes) == 2
 
 
 def test_a_table_without_files_has_no_picture(tmp_path):
     table = home("delta", tmp_path).make([telemetry(0)])
-    assert zonal.show(table.name, picture=True).picture is None
-    assert zonal.explain(table.name, where="x = 1", picture=True).picture is None
+    assert zonal.show(table.name, display=zonal.Display(picture=True)).picture is None
+    assert zonal.explain(table.name, where="x = 1", display=zonal.Display(picture=True)).picture is None
 
 
 def test_a_picture_changes_no_number_and_no_equality(folder):
-    with_one = zonal.show(str(folder), picture=True)
+    with_one = zonal.show(str(folder), display=zonal.Display(picture=True))
     without = zonal.show(str(folder))
     assert with_one == without
     assert repr(with_one) == repr(without)
@@ -148,6 +148,22 @@ def test_hidden_values_do_not_stand_at_the_axes_either(tmp_path):
     assert shown.axes[0].column == hidden.axes[0].column == "s"
     assert any("device-" in text for _, text in shown.axes[0].ticks)
     assert hidden.axes[0].ticks == ()
+
+
+def test_show_and_explain_hide_values_too(tmp_path):
+    table = home("delta", tmp_path).make(parts_of(telemetry(4000), 8))
+    log = tmp_path / "queries.sql"
+    log.write_text(
+        "\n".join(f"SELECT * FROM t WHERE s >= 'device-{n:04d}' AND s < 'device-{n + 9:04d}';" for n in (50, 90))
+    )
+    table.cluster(layout="tree", queries=[log], target_file_size="16KB")
+    condition = "s = 'device-0051' AND soundex(s) = 'device-0099'"
+    for hide in (False, True):
+        display = zonal.Display(picture=True, hide_literals=hide)
+        results = zonal.show(table.name, display=display), zonal.explain(table.name, where=condition, display=display)
+        assert ["device-" in to_json(result) + repr(result.picture) for result in results] == [not hide] * 2
+    assert results[1].predicate == "s = ? AND something of s"
+    assert len(results[1].unknown) == 1
 
 
 def test_an_advice_that_knows_nothing_has_no_picture(folder, tmp_path):

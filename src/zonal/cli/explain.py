@@ -9,7 +9,7 @@ from rich.console import Console
 
 from zonal.cli.options import (
     Catalog,
-    Dialect,
+    DialectName,
     OutputAs,
     OutputFormat,
     ReportTo,
@@ -20,6 +20,7 @@ from zonal.cli.options import (
     printing,
     write_report,
 )
+from zonal.display import Display
 from zonal.report.terminal.progress import step_bar
 
 UTC = zones.utc
@@ -35,7 +36,7 @@ def explain(
             "--as", "--name", help="The table's name in a statement that reads several.", show_default="its own"
         ),
     ] = None,
-    dialect: Dialect = None,
+    dialect: DialectName = None,
     timezone: Annotated[str, typer.Option(help="Time zone of the session that runs the query.")] = "UTC",
     now: Annotated[datetime | None, typer.Option(help="What current_timestamp is, in UTC.", show_default="now")] = None,
     files: Annotated[bool, typer.Option("--files", help="List the files that are read.")] = False,
@@ -55,14 +56,15 @@ def explain(
     from zonal.report.explanation import explanation_blocks  # noqa: PLC0415
     from zonal.report.machine.json_form import to_json  # noqa: PLC0415
     from zonal.report.terminal.blocks import print_blocks  # noqa: PLC0415
+    from zonal.sql.dialect import Dialect  # noqa: PLC0415
     from zonal.verbs.explain import explain as look  # noqa: PLC0415 - `zonal --help` stays fast
 
     check_report(report)
     with step_bar() as progress:
         explanation = look(
-            table, where=where, sql=sql, read_as=read_as, dialect=dialect,
-            timezone=timezone, now=None if now is None else now.replace(tzinfo=UTC), footers=footers, bloom=bloom,
-            picture=report is not None, catalog=catalog,
+            table, where=where, sql=sql, read_as=read_as,
+            dialect=Dialect(dialect, timezone, None if now is None else now.replace(tzinfo=UTC)),
+            footers=footers, bloom=bloom, display=Display(picture=report is not None), catalog=catalog,
             storage_options=pairs("--storage-option", storage_option), progress=progress,
         )  # fmt: skip
     with printing():

@@ -18,6 +18,7 @@ from zonal.cli.options import (
     printing,
     write_report,
 )
+from zonal.display import Display
 from zonal.report.terminal.progress import step_bar
 
 
@@ -40,7 +41,7 @@ def show(
     check_report(report)
     with step_bar() as progress:
         health = measure(
-            table, columns=names_in(columns), picture=report is not None, catalog=catalog,
+            table, columns=names_in(columns), display=Display(picture=report is not None), catalog=catalog,
             storage_options=pairs("--storage-option", storage_option), progress=progress,
         )  # fmt: skip
     with printing():

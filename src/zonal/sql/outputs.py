@@ -8,10 +8,10 @@ from zonal.sql.relations import (
     Definition,
     Joined,
     NamePath,
+    NameScope,
     OutputColumn,
     Outputs,
     Relation,
-    Scope,
     Tree,
     World,
     read_from,
@@ -27,7 +27,9 @@ _PLACE = "\0"
 class Names:
     """The relations of a FROM clause by number, which resolves a name to the relation that has the column."""
 
-    def __init__(self, tree: Tree | None, world: World, scope: Scope, *, hidden: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, tree: Tree | None, world: World, scope: NameScope, *, hidden: frozenset[str] = frozenset()
+    ) -> None:
         self.relations = [] if tree is None else relations_of(tree)
         self.outer = scope.outer
         self.hidden = hidden
@@ -153,7 +155,7 @@ def _outputs(definition: Definition, world: World) -> Outputs:
     return select_outputs(query, world, with_clauses(scope, query))
 
 
-def select_outputs(select: exp.Select, world: World, scope: Scope, names: Names | None = None) -> Outputs:
+def select_outputs(select: exp.Select, world: World, scope: NameScope, names: Names | None = None) -> Outputs:
     """Return the columns of a SELECT with its stars expanded, up to the first one whose columns aren't known."""
     if select.args.get("exclude") or select.args.get("kind") or select.args.get("operation_modifiers"):
         return Outputs((), is_complete=False)
@@ -271,7 +273,7 @@ def place_of(name: str) -> int | None:
 class Inside:
     """A SELECT list: the expression behind each output name, in columns of the FROM clause."""
 
-    def __init__(self, select: exp.Select, names: Names, scope: Scope) -> None:
+    def __init__(self, select: exp.Select, names: Names, scope: NameScope) -> None:
         self.select, self.names = select, names
         self.outputs = select_outputs(select, names.world, scope, names)
         self.by_name: dict[str, list[exp.Expr]] = {}

@@ -11,7 +11,7 @@ from sqlglot import exp
 from zonal.errors import PredicateError
 from zonal.predicates.scalars import Opaque
 from zonal.sql.outputs import Names, column_at
-from zonal.sql.relations import Joined, NamePath, Relation, Scope, Tree
+from zonal.sql.relations import Joined, NamePath, NameScope, Relation, Tree
 from zonal.sql.terms import is_word, path_of
 from zonal.sql.unusable import elsewhere, is_elsewhere
 
@@ -122,7 +122,7 @@ class About:
         return None if is_constant else frozenset[int]().union(*(_owners(node, self.names) for node in columns))
 
 
-def strangers(conditions: Sequence[exp.Expr], names: Names, scope: Scope) -> Iterator[str]:
+def strangers(conditions: Sequence[exp.Expr], names: Names, scope: NameScope) -> Iterator[str]:
     """Yield names in conditions that are no column of any relation of the FROM clause, nor of a query around it."""
     waiting = [] if scope.is_correlated or not names.is_complete() else list(conditions)
     while waiting:

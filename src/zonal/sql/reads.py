@@ -17,8 +17,8 @@ from zonal.sql.relations import (
     Definition,
     Joined,
     JoinKind,
+    NameScope,
     Relation,
-    Scope,
     Tree,
     World,
     conjuncts,
@@ -42,7 +42,7 @@ class _Task:
     """A query to visit, and the conditions on its result: columns by bare names, all others `elsewhere`."""
 
     query: exp.Expr
-    scope: Scope
+    scope: NameScope
     conditions: tuple[exp.Expr, ...] = ()
 
 
@@ -77,7 +77,7 @@ def reads_of(statement: exp.Expr, world: World) -> StatementReads:
     A query of a WITH clause or a view counts as often as it is named, as engines that merge it into the query do.
     """
     walk = _Walk(world)
-    waiting = [_Task(statement, Scope())]
+    waiting = [_Task(statement, NameScope())]
     count = 0
     while waiting:
         count += 1
@@ -122,7 +122,9 @@ def _written(node: exp.Expr) -> exp.Expr | None:
     return inner if is_run and isinstance(inner, exp.Query) else None
 
 
-def _branches(query: exp.SetOperation, scope: Scope, conditions: tuple[exp.Expr, ...], walk: _Walk) -> Iterator[_Task]:
+def _branches(
+    query: exp.SetOperation, scope: NameScope, conditions: tuple[exp.Expr, ...], walk: _Walk
+) -> Iterator[_Task]:
     """Visit the branches of a UNION, INTERSECT or EXCEPT: its rows come from rows that satisfy the same conditions.
 
     Columns are matched by position: conditions on a name become conditions on its position in the first branch.
@@ -160,7 +162,7 @@ def _renamed(condition: exp.Expr, names: "dict[str, str]", effort: Effort) -> ex
     return substituted(condition, change, effort)
 
 
-def _select(select: exp.Select, scope: Scope, conditions: tuple[exp.Expr, ...], walk: _Walk) -> Iterator[_Task]:
+def _select(select: exp.Select, scope: NameScope, conditions: tuple[exp.Expr, ...], walk: _Walk) -> Iterator[_Task]:
     tree = read_from(select, walk.world, scope)
     names = Names(tree, walk.world, scope, hidden=_hidden(select, walk.world))
     inside = Inside(select, names, scope)
@@ -248,7 +250,7 @@ def _joined(
     tree: Tree | None,
     held: Sequence[exp.Expr],
     names: Names,
-    scope: Scope,
+    scope: NameScope,
     own: Sequence[object],
     walk: _Walk,
 ) -> Iterator[_Task]:
@@ -308,7 +310,7 @@ def _related(
     conditions: list[exp.Expr],
     correlated: list[exp.Expr],
     names: Names,
-    scope: Scope,
+    scope: NameScope,
     walk: _Walk,
 ) -> Iterator[_Task]:
     """Read a relation that is the table, or look into the query that it stands for."""
@@ -350,7 +352,7 @@ def _joined_key(node: exp.Expr) -> exp.Expr:
     return exp.NullSafeEQ(this=node, expression=elsewhere(OTHERS))
 
 
-def _changed(node: exp.Expr, scope: Scope, walk: _Walk) -> Iterator[_Task]:
+def _changed(node: exp.Expr, scope: NameScope, walk: _Walk) -> Iterator[_Task]:
     """Read what a DELETE or UPDATE changes, and what it joins that with."""
     tree = read_item(node.this, walk.world, scope)
     others = [clause.this for clause in [node.args.get("from_")] if clause is not None]
@@ -362,7 +364,7 @@ def _changed(node: exp.Expr, scope: Scope, walk: _Walk) -> Iterator[_Task]:
     yield from _joined(tree, held, names, scope, own, walk)
 
 
-def _merged(node: exp.Merge, scope: Scope, walk: _Walk) -> Iterator[_Task]:
+def _merged(node: exp.Merge, scope: NameScope, walk: _Walk) -> Iterator[_Task]:
     """Read both sides of a MERGE; all rows of a side are needed where those without a match count, too."""
     whens = [when for clause in [node.args.get("whens")] if clause is not None for when in clause.expressions]
     unmatched = [when for when in whens if not when.args.get("matched")]

@@ -21,7 +21,7 @@ _PLAIN_JOIN = frozenset({"this", "on", "side", "kind", "using", "method", "hint"
 
 
 @dataclass(frozen=True, eq=False)
-class Scope:
+class NameScope:
     """What a query sees beside its own FROM clause."""
 
     clauses: "Mapping[str, Definition]" = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Definition:
     """A query that a relation stands for: of a WITH clause, a view, or in brackets."""
 
     query: exp.Expr
-    scope: Scope
+    scope: NameScope
     columns: NamePath = ()
     """New names of its columns, case-folded."""
     is_recursive: bool = False
@@ -158,7 +158,7 @@ def is_same(path: NamePath, wanted: NamePath) -> bool:
     return path[-shared:] == wanted[-shared:]
 
 
-def with_clauses(scope: Scope, node: exp.Expr) -> Scope:
+def with_clauses(scope: NameScope, node: exp.Expr) -> NameScope:
     """Return the scope of a statement that may begin with a WITH clause."""
     clause = node.args.get("with_")
     if clause is None:
@@ -182,7 +182,7 @@ def _mentions(node: exp.Expr, name: str) -> bool:
     return any(table.name.casefold() == name and not table.args.get("db") for table in node.find_all(exp.Table))
 
 
-def read_from(node: exp.Expr, world: World, scope: Scope) -> Tree | None:
+def read_from(node: exp.Expr, world: World, scope: NameScope) -> Tree | None:
     """Return the FROM clause of a SELECT as a tree; None if it has none."""
     clause = node.args.get("from_")
     if clause is None:
@@ -190,7 +190,7 @@ def read_from(node: exp.Expr, world: World, scope: Scope) -> Tree | None:
     return _with_joins(read_item(clause.this, world, scope), node, world, scope)
 
 
-def read_item(node: exp.Expr, world: World, scope: Scope) -> Tree:
+def read_item(node: exp.Expr, world: World, scope: NameScope) -> Tree:
     """Return one item of a FROM clause, with the joins in its brackets."""
     if isinstance(node, exp.Final):  # ClickHouse joins rows of one key before it looks at conditions
         inner = read_item(node.this, world, scope)
@@ -212,7 +212,7 @@ def _hidden(tree: Tree) -> Tree:
     return Joined(tree, Relation(frozenset(), names=()), "unclear")
 
 
-def _with_joins(tree: Tree, node: exp.Expr, world: World, scope: Scope) -> Tree:
+def _with_joins(tree: Tree, node: exp.Expr, world: World, scope: NameScope) -> Tree:
     for join in node.args.get("joins") or []:
         using = tuple(name.name.casefold() for name in join.args.get("using") or [])
         right = read_item(join.this, world, scope)
@@ -238,7 +238,7 @@ def _is_plain(node: exp.Expr, known: frozenset[str] | set[str]) -> bool:
     return not any(value and name not in known for name, value in node.args.items())
 
 
-def _relation(node: exp.Expr, world: World, scope: Scope) -> Relation:
+def _relation(node: exp.Expr, world: World, scope: NameScope) -> Relation:
     alias = node.args.get("alias")
     own = frozenset({(node.alias.casefold(),)} if node.alias else ())
     names = _names(alias)
@@ -260,7 +260,7 @@ def _relation(node: exp.Expr, world: World, scope: Scope) -> Relation:
     return Relation(own, names=known, nodes=(node,))
 
 
-def _table(node: exp.Table, own: frozenset[NamePath], names: NamePath, world: World, scope: Scope) -> Relation:
+def _table(node: exp.Table, own: frozenset[NamePath], names: NamePath, world: World, scope: NameScope) -> Relation:
     written = written_path(node)
     path = tuple(part.casefold() for part in written)
     if not isinstance(node.this, exp.Identifier | exp.Dot):

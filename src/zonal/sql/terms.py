@@ -2,6 +2,7 @@
 
 from sqlglot import exp
 
+from zonal.predicates.calendar import DAYS, MICROS, MONTHS
 from zonal.predicates.expressions import Call, Column, Term
 from zonal.predicates.scalars import INTEGERS, SPARK, TEXTS, TRINO, TSQL, Opaque, Session
 from zonal.sql.literals import fraction_digits, plain, trunc_unit, type_name, type_sizes
@@ -10,9 +11,7 @@ from zonal.sql.unusable import describe
 _NARROW_FLOATS = SPARK | TRINO | {"duckdb", "doris", "starrocks", "clickhouse"}
 """Dialects whose FLOAT or REAL has 32 bits."""
 _WIDE_INTEGERS = frozenset({"bigquery", "snowflake"})
-_UNITS = frozenset(
-    {"year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"}
-)
+_UNITS = frozenset({*MICROS, *DAYS, *MONTHS})
 
 
 def unwrapped_value(node: exp.Expr) -> exp.Expr:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from zonal.errors import PredicateError, quoted
-from zonal.sql.relations import Definition, NamePath, Scope, table_path
+from zonal.sql.relations import Definition, NamePath, NameScope, table_path
 from zonal.sql.statement import parse_statement, prepare, with_room
 
 
@@ -38,7 +38,7 @@ def read_views(views: Mapping[str, str], sql: str, dialect: str | None) -> Views
         for path in [path for path in left if _names(text, path[-1])]:
             name, query = left.pop(path)
             view = _read(name, query, dialect)
-            definitions[path] = Definition(view.query, Scope())
+            definitions[path] = Definition(view.query, NameScope())
             depth, doubtful = depth + view.depth + 5, doubtful | view.doubtful
             waiting.append(query)
     return Views(definitions, depth, doubtful)

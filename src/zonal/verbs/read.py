@@ -7,9 +7,8 @@ import numpy as np
 
 from zonal.arguments import check_arguments
 from zonal.errors import TableError, quoted
-from zonal.predicates.bind import bind
 from zonal.skipping.files import FileIndex
-from zonal.sql.where import parse_where
+from zonal.sql.dialect import Dialect
 from zonal.tables.protocol import Table, is_readable
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.worker.splits import plan_splits, refuse_wrong_sizes
@@ -23,8 +22,7 @@ def read(
     table: Table | str,
     *,
     where: str | None = None,
-    dialect: str | None = None,
-    timezone: str = "UTC",
+    dialect: Dialect | str | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> "DataFrame":
@@ -36,8 +34,7 @@ def read(
         spark: the session to read in.
         table: a path or a name, as for `open_table`, or an open table.
         where: a condition, as after WHERE; by default, all files are read.
-        dialect: of the SQL, such as `spark` or `trino`.
-        timezone: of the session: what times without a zone mean.
+        dialect: of the SQL, such as `spark` or `trino`, or `Dialect`, with the session's time zone and time.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
 
@@ -58,8 +55,8 @@ def read(
     snapshot = read_snapshot(named)
     files = np.arange(len(snapshot.files))
     if where is not None:
-        predicate = parse_where(where, dialect=dialect, timezone=timezone)
-        bound = bind(predicate, snapshot.schema, dialect=dialect, timezone=timezone)
+        how = Dialect.of(dialect)
+        bound = how.bound(how.condition(where), snapshot.schema)
         files = np.flatnonzero(FileIndex(snapshot).prune(bound).kept)
     scan = named.scan(snapshot, files, columns=snapshot.schema.names)
     refuse_wrong_sizes(scan)

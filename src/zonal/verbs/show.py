@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from zonal.arguments import check_arguments
-from zonal.display import Shown
+from zonal.display import Display, Shown
 from zonal.errors import ColumnError, quoted, suggestion
 from zonal.picture.picture import Picture
+from zonal.plan.file_size import sized
 from zonal.skipping.depth import Depth, column_depth
 from zonal.skipping.files import telling_buckets
 from zonal.snapshot import UNKNOWN, LazyBounds, Snapshot, TableVersion
-from zonal.study.drawing import drawn, is_wanted
+from zonal.study.drawing import drawn, is_wanted, without_values
 from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.upkeep.condition import Condition, condition_of
@@ -97,7 +98,7 @@ def show(
     table: Table | str,
     *,
     columns: str | Sequence[str] | None = None,
-    picture: bool | None = None,
+    display: Display | None = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
@@ -107,8 +108,7 @@ def show(
     Arguments:
         table: a path or a name, as for `open_table`, or an open table.
         columns: one, or several; by default, those of the recorded layout, then others with bounds, a dozen in all.
-        picture: draw the files over these columns, for a page or a notebook; by default, of tables with up to 500
-            files.
+        display: what the result shows, as `Display`; a picture has these columns.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
         progress: hears each step.
@@ -124,10 +124,13 @@ def show(
     report(Step("reading the table's metadata"))
     snapshot = read_snapshot(source, report)
     columns = [columns] if isinstance(columns, str) else columns
-    return health_of(snapshot, columns, picture=is_wanted(picture, snapshot))
+    shown = display or Display()
+    return health_of(snapshot, columns, picture=is_wanted(shown.picture, snapshot), hide_literals=shown.hide_literals)
 
 
-def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None, *, picture: bool = False) -> TableHealth:
+def health_of(
+    snapshot: Snapshot, columns: Sequence[str] | None = None, *, picture: bool = False, hide_literals: bool = False
+) -> TableHealth:
     """Measure a snapshot, and draw it on request."""
     files = snapshot.files
     known = list(dict.fromkeys([*files.partition_bounds, *files.bounds]))
@@ -137,7 +140,7 @@ def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None, *, pictu
     sizes = files.sizes if len(files) else np.zeros(1, np.int64)
     layout_id = snapshot.layout.id if snapshot.layout else None
     return TableHealth(
-        table=TableVersion.of(snapshot),
+        table=TableVersion.of(snapshot, cuts=not hide_literals),
         sizes=FileSizes(int(sizes.min()), int(np.median(sizes)), int(sizes.max())),
         deletes=Deletes(int(files.delete_files.sum()), _total(files.deleted)),
         partitions=len(np.unique(files.partition)),
@@ -147,8 +150,13 @@ def health_of(snapshot: Snapshot, columns: Sequence[str] | None = None, *, pictu
         blockers=snapshot.blockers,
         problems=snapshot.problems,
         condition=_condition(snapshot),
-        picture=drawn([("now", snapshot)], names) if picture else None,
+        picture=_drawn(snapshot, names, hide=hide_literals) if picture else None,
     )
+
+
+def _drawn(snapshot: Snapshot, names: Sequence[str], *, hide: bool) -> Picture | None:
+    picture = drawn([("now", snapshot)], names)
+    return without_values(picture) if picture is not None and hide else picture
 
 
 def _condition(snapshot: Snapshot) -> Condition | None:
@@ -156,7 +164,7 @@ def _condition(snapshot: Snapshot) -> Condition | None:
     layout = snapshot.layout
     if layout is None or not all(name in snapshot.physical for name in layout.columns):
         return None
-    return condition_of(snapshot, layout)
+    return condition_of(snapshot, sized(layout, snapshot))
 
 
 def _total(counts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int | None:
