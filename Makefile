@@ -71,6 +71,7 @@ format: setup ## format the code
 bench: $(BENCH) $(INTEROP)/.bench ## measure the kernel, the layouts and the rewrite against their peers
 	$(BIN)/python -m benchmarks.kernel
 	$(BIN)/python -m benchmarks.skipping
+	$(BIN)/python -m benchmarks.file_sizes
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.growing
 	$(BIN)/python -m benchmarks.layouts
 	$(BIN)/python -m benchmarks.reading

@@ -132,7 +132,7 @@ def _codes(table: pa.Table, layout: Layout, fitted: Ranks) -> list[UInt32Array]:
 def _cuts(table: pa.Table, layout: Layout, words: Sequence[UInt64Array], order: Int64Array) -> list[Int64Array]:
     keys = [word[order] for word in words]
     ties = np.zeros(len(order), np.uint64)
-    files = cell_cuts([*keys, ties], layout.target_file_bytes * table.num_rows // table.nbytes)
+    files = cell_cuts([*keys, ties], layout.file_bytes * table.num_rows // table.nbytes)
     return cuts_within([*keys, ties], files, layout.row_group_rows)
 
 

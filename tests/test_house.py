@@ -14,6 +14,7 @@ ROOT = SOURCE.parent.parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 LONGEST, LONGEST_TEST = 450, 700
 """Lines of a module: today's longest ones have fewer."""
+MOST_PARAMETERS = 11
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
@@ -41,6 +42,19 @@ def test_no_two_public_classes_have_the_same_name():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(path.relative_to(SOURCE).as_posix())
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("package", ["verbs", "rewriting", "study", "sql"])
+def test_functions_take_about_ten_parameters(package):
+    """What belongs together is a value; each verb also takes those that all of them share."""
+    shared, many = {"self", "catalog", "storage_options", "progress"}, {}
+    for path in (SOURCE / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                names = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+                if len(names - shared) > MOST_PARAMETERS:
+                    many[node.name] = sorted(names)
+    assert many == {}
 
 
 def test_aliases_of_arrays_are_in_one_module():

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from zonal.advising.advice import Prices
     from zonal.auditing.drift import Alerts
     from zonal.display import Display
-    from zonal.rewriting.budget import Budget
     from zonal.rewriting.new_files import NewFiles
+    from zonal.rewriting.scope import Scope
     from zonal.spark.place import Spark
+    from zonal.sql.dialect import Dialect
     from zonal.study.sampling import Sampling
     from zonal.tables.registry import open_table
     from zonal.verbs.advise import advise
@@ -31,8 +32,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Alerts",
-    "Budget",
     "Clustered",
+    "Dialect",
     "Display",
     "Layout",
     "Logs",
@@ -40,6 +41,7 @@ __all__ = [
     "Prices",
     "Ranks",
     "Sampling",
+    "Scope",
     "Spark",
     "ZonalAdvice",
     "ZonalError",
@@ -65,9 +67,10 @@ _LATER = {
     "Alerts": "zonal.auditing.drift",
     "Prices": "zonal.advising.advice",
     "Sampling": "zonal.study.sampling",
-    "Budget": "zonal.rewriting.budget",
+    "Dialect": "zonal.sql.dialect",
     "Display": "zonal.display",
     "NewFiles": "zonal.rewriting.new_files",
+    "Scope": "zonal.rewriting.scope",
     "Spark": "zonal.spark.place",
     "Logs": "zonal.workload.logs",
     "advise": "zonal.verbs.advise",

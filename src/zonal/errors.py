@@ -71,6 +71,7 @@ _OTHER_FLAGS = {
     "half_life_days": "--half-life",
     "names": "--name",
     "read_as": "--as",
+    "scope_where": "--where",
     "storage_options": "--storage-option",
     "versions": "--history",
     "views": "--view",
@@ -83,20 +84,24 @@ _VALUES = {
     "alert_window": ("alerts=Alerts", "window"),
     "alert_worse": ("alerts=Alerts", "worse"),
     "cap": ("queries=Logs", "cap"),
-    "commit_every": ("budget=Budget", "commit_every"),
+    "commit_every": ("scope=Scope", "commit_every"),
     "compression": ("files=NewFiles", "compression"),
     "conf": ("spark=Spark", "conf"),
     "core_hour_price": ("prices=Prices", "core_hour"),
+    "full": ("scope=Scope", "full"),
     "half_life_days": ("queries=Logs", "half_life_days"),
     "keep_days": ("prices=Prices", "keep_days"),
     "keep_properties": ("files=NewFiles", "keep_properties"),
     "master": ("spark=Spark", "master"),
-    "max_bytes": ("budget=Budget", "max_bytes"),
+    "max_amplification": ("scope=Scope", "max_amplification"),
+    "max_bytes": ("scope=Scope", "max_bytes"),
     "names": ("queries=Logs", "names"),
+    "pays_within": ("scope=Scope", "pays_within"),
     "remote": ("spark=Spark", "remote"),
     "sample": ("sampling=Sampling", "queries"),
     "sample_rows": ("sampling=Sampling", "rows"),
     "scan_price": ("prices=Prices", "scan"),
+    "scope_where": ("scope=Scope", "where"),
     "seed": ("sampling=Sampling", "seed"),
     "since": ("queries=Logs", "since"),
     "storage_price": ("prices=Prices", "storage"),
@@ -121,7 +126,7 @@ def option(name: str, value: object = None) -> str:
     >>> option("where"), option("by", ["ts", "id"])
     ('where', "by=['ts', 'id']")
     >>> option("max_bytes"), option("max_bytes", -1)
-    ('budget=Budget(max_bytes=…)', 'budget=Budget(max_bytes=-1)')
+    ('scope=Scope(max_bytes=…)', 'scope=Scope(max_bytes=-1)')
     >>> with naming_flags():
     ...     option("read_as"), option("sample", 0), option("by", ["ts", "id"]), option("layout", "zorder(ts, id)")
     ('--as', '--sample 0', '--by ts,id', "--layout 'zorder(ts, id)'")

@@ -184,6 +184,15 @@ def _no_advice(column: str) -> str:  # noqa: ARG001 - the signature of `Traits.b
 
 
 @dataclass(frozen=True)
+class SizeProperty:
+    """A table property that says how large files are to be."""
+
+    name: str
+    bytes: int | None
+    """None where its value can't be read."""
+
+
+@dataclass(frozen=True)
 class Traits:
     """What others must know of a table's format: adapters say it, so that nobody else asks which format it is."""
 
@@ -195,6 +204,8 @@ class Traits:
     """Returns a sentence on what to set so that new files have bounds of a column."""
     old_files_until: str = ""
     """What removes replaced files, which stay for older versions until then: "VACUUM … removes them"."""
+    file_size: SizeProperty | None = None
+    """The size of files that the table's owner set for all writers; None where there is none."""
 
 
 @dataclass(frozen=True)

@@ -418,7 +418,7 @@ def test_a_hindrance_says_why_and_what_helps(where, reason, remedy, hopeless):
 
 
 def test_iceberg_counts_nans_and_names_its_own_property():
-    snapshot = replace(TOLD, format="iceberg", traits=iceberg_traits("t", SCHEMA))
+    snapshot = replace(TOLD, format="iceberg", traits=iceberg_traits("t", SCHEMA, {}))
     assert hindrance("f > 3", snapshot) == ("", "")
     assert "write.metadata.metrics.column.bare" in hindrance("bare = 1", snapshot)[1]
 

@@ -89,7 +89,7 @@ def refusal(*line):
         ),
         (
             ["cluster", "--by", "id", "--into", "delta:c", "--full", "--max-bytes", "1MB"],
-            lambda t: zonal.cluster(t, by="id", into="delta:c", full=True, budget=zonal.Budget(max_bytes="1MB")),
+            lambda t: zonal.cluster(t, by="id", into="delta:c", scope=zonal.Scope(full=True, max_bytes="1MB")),
             "{into} copies the whole table at once: leave out {full}, {max_bytes}.",
         ),
         (
@@ -118,7 +118,7 @@ def test_an_error_names_parameters_in_python_and_flags_on_the_command_line(table
              "read_as": "--as"}  # fmt: skip
     names = {**{name: name for name in flags}, "by": "by=['id', 'x']",
              "sample": "sampling=Sampling(queries=0)", "since": "queries=Logs(since=…)",
-             "max_bytes": "budget=Budget(max_bytes=…)"}  # fmt: skip
+             "max_bytes": "scope=Scope(max_bytes=…)", "full": "scope=Scope(full=…)"}  # fmt: skip
     command, *rest = (part.format(table) for part in line)
     assert told.format(**flags) in refusal(command, table, *rest)
     with pytest.raises(ZonalError) as raised:

@@ -17,14 +17,15 @@ KEYS = {
     "audit": (
         audit,
         "alerts asked audited before byte_ratio byte_share bytes columns commits culprits excess_share file_share "
-        "files format fresh hidden hindered layout location notes operation outside partition_byte_share "
+        "files format fresh hidden hindered in_others layout location notes operation outside partition_byte_share "
         "partition_file_share partitioning queries ratio row_group_share rows saving seconds seed selectivity summary "
         "table tolerated version version_time worst_files worst_partitions",
     ),
     "clustering": (
         clustering,
-        "added_bytes added_files conflicts depths files_after files_before format layout location note predicted "
-        "predicted_bytes predicted_files properties removed_bytes removed_files rows run seconds table versions",
+        "added_bytes added_files conflicts depths file_size file_size_reason files_after files_before format layout "
+        "layout_recorded location note predicted predicted_bytes predicted_files properties removed_bytes "
+        "removed_files rows run seconds table versions",
     ),
     "health": (
         health,

@@ -306,8 +306,8 @@ def test_a_table_with_hostile_columns_is_drawn_from_end_to_end(tmp_path, name):
         rows = pa.table({name: [f"{name}{number}"] * 4, "y": range(number, number + 4)})
         pq.write_table(rows, tmp_path / f"{number}.parquet")
     for result in (
-        zonal.show(str(tmp_path), picture=True),
-        zonal.explain(str(tmp_path), where="y = 0", picture=True),
+        zonal.show(str(tmp_path), display=zonal.Display(picture=True)),
+        zonal.explain(str(tmp_path), where="y = 0", display=zonal.Display(picture=True)),
     ):
         page = Page(result._repr_html_())
         assert "svg" in page.tags

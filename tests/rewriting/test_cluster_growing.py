@@ -8,7 +8,7 @@ import pytest
 
 from support.cluster_tables import NEWEST, assert_same_rows, home
 from zonal.layouts.layout import Layout
-from zonal.rewriting.budget import Budget
+from zonal.rewriting.scope import Scope
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.upkeep.account import account_of
 from zonal.upkeep.condition import condition_of
@@ -77,8 +77,9 @@ def test_three_layouts_one_after_the_other_and_back(kind, tmp_path):
     assert "another layout" in kept.note
     health = health_of(now(table))
     assert health.condition is not None
-    assert health.condition.share_in_layout == 1.0
-    assert not table.cluster(runner=refuse).run.versions, "going back costs nothing"
+    assert (health.condition.share_in_layout, health.condition.share_in_others) == (0.0, 1.0)
+    assert not table.cluster(layout=LAYOUT, runner=refuse).run.versions, "going back costs nothing"
+    assert health_of(now(table)).condition.share_in_layout == 1.0
 
 
 def test_a_dry_run_names_what_it_would_merge_and_what_not(tmp_path):
@@ -98,6 +99,6 @@ def test_a_dry_run_names_what_it_would_merge_and_what_not(tmp_path):
 def test_terms_that_mean_nothing_are_refused(given, message, tmp_path):
     table = home("delta", tmp_path).make([day(1)])
     with pytest.raises(Exception, match=message):
-        table.cluster(layout=LAYOUT, budget=Budget(pays_within=given))
+        table.cluster(layout=LAYOUT, scope=Scope(pays_within=given))
     with pytest.raises(Exception, match="max_amplification"):
-        table.cluster(layout=LAYOUT, budget=Budget(max_amplification=0.5))
+        table.cluster(layout=LAYOUT, scope=Scope(max_amplification=0.5))

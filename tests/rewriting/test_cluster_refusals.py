@@ -33,7 +33,7 @@ from zonal.errors import ColumnError, LayoutError, TableError, ZonalError
         ({}, LayoutError, "records no layout: say which columns"),
         ({"by": "x", "target_file_size": "big"}, ZonalError, "'big' is not a size"),
         ({"by": "x", "target_file_size": 0}, ZonalError, "target_file_size=0 is not a positive number"),
-        ({"by": "x", "max_bytes": -1}, ZonalError, "budget=Budget(max_bytes=-1) is not a positive number"),
+        ({"by": "x", "max_bytes": -1}, ZonalError, "scope=Scope(max_bytes=-1) is not a positive number"),
         ({"by": "x", "commit_every": "0MB"}, ZonalError, "'0MB' is not a whole number of bytes"),
         ({"by": "x", "where": "nothing = 1"}, ZonalError, "'nothing'"),
         ({"by": "x", "where": "x ="}, ZonalError, ""),

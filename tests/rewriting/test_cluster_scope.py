@@ -68,7 +68,7 @@ def test_a_run_smaller_than_a_partition_takes_some_of_its_files_and_one_smaller_
     done = table.cluster(by="x", max_bytes=int(2.5 * max(sizes)))
     assert done.change.removed_files == 2
     assert_same_rows(table.rows(), before)
-    with pytest.raises(ZonalError, match=r"can't rewrite any file.*Raise budget=Budget\(max_bytes=…\)"):
+    with pytest.raises(ZonalError, match=r"can't rewrite any file.*Raise scope=Scope\(max_bytes=…\)"):
         table.cluster(by="x", max_bytes="10B", full=True, runner=never)
 
 

@@ -31,6 +31,8 @@ LEDGERS: dict[str, tuple[type[Ledger], ...]] = {
     "iceberg1": (Iceberg1,),
     "iceberg2": (IcebergLedger,),
     "iceberg3": (Iceberg3,),
+    "record-delta": (DeltaLedger, VectorLedger),
+    "record-iceberg": (Iceberg1, IcebergLedger, Iceberg3),
     "into": (DeltaLedger, IcebergLedger),
     "clean-delta": (DeltaLedger, VectorLedger),
     "clean-iceberg": (Iceberg1, IcebergLedger, Iceberg3),

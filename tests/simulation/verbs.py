@@ -83,6 +83,25 @@ def _again(ledger: Ledger, world: World, asked: Asked, _: BaseException | None) 
         yield f"rows: after a second run {wrong}"
 
 
+# --- cluster, in another layout --------------------------------------------------------------------------------------
+
+
+def _recording(rng: Random, ledger: Ledger) -> Asked:
+    """Cluster the table, and ask for another layout under a bound that lets hardly any file be moved."""
+    first, other = rng.sample([["x", "y"], ["s"], ["y", "id"]], 2)
+    asked = {"layout": "zorder", "target_file_size": rng.choice([2000, 20_000])}
+    _cluster(ledger, asked | {"by": first}, run_here)
+    return asked | {"by": other, "max_amplification": 1}
+
+
+def _recorded(ledger: Ledger, world: World, asked: Asked, error: BaseException | None) -> Iterator[str]:
+    """After a second run at the latest, the table records the layout."""
+    yield from _again(ledger, world, asked, error)
+    recorded, wanted = ledger.recorded_columns()[0], ledger.known(asked["by"])
+    if recorded != wanted:
+        yield f"not-recorded: the table records {recorded}, and {wanted} was asked for"
+
+
 # --- cluster --into --------------------------------------------------------------------------------------------------
 
 
@@ -235,6 +254,7 @@ def _once(ledger: Ledger, world: World, asked: Asked, error: BaseException | Non
 
 VERBS = {
     "cluster": Verb(IN_PLACE, _clustering, _cluster, _again),
+    "cluster --by": Verb(("record-delta", "record-iceberg"), _recording, _cluster, _recorded),
     "append": Verb(IN_PLACE, _appending, _append, _once, committed=_add),
     "cluster --into": Verb(("into",), _copying, _copy, _whole, writes_source=False),
     "clean": Verb(

@@ -108,7 +108,7 @@ def test_a_bucketed_column_without_bounds_reads_one_bucket_and_a_range_everythin
     )
     assert len(zonal.prune(opened(home), where="user = 7")) == 3
     assert len(zonal.prune(opened(home), where="user > 7")) == 12
-    found = zonal.show(opened(home), picture=True)
+    found = zonal.show(opened(home), display=zonal.Display(picture=True))
     assert "a look-up of user reads 3 of 12 files by its buckets" in health_page(found)
 
 

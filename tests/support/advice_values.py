@@ -46,7 +46,7 @@ def advice(**changes):
         rows=3_000_000,
         partitioning=("day(ts)",),
         layout="linear(ts)",
-        target_file_bytes=CURVE.target_file_bytes,
+        target_file_bytes=CURVE.file_bytes,
         summary=Summary(1204, 1100, 800, 104, 300, 12, ("log.sql:9: can't read 'secret'",), "trino", 30.5),
         queries=212,
         held_out=106,

@@ -2,12 +2,12 @@
 
 from zonal.auditing.drift import Alerts
 from zonal.display import Display
-from zonal.rewriting.budget import Budget
 from zonal.rewriting.new_files import NewFiles
+from zonal.rewriting.scope import Scope
 from zonal.spark.place import Spark
 from zonal.study.sampling import Sampling
 
-VALUES = {"files": NewFiles, "budget": Budget, "display": Display, "spark": Spark}
+VALUES = {"files": NewFiles, "scope": Scope, "display": Display, "spark": Spark}
 RENAMED = {
     "sampling": (Sampling, {"sample": "queries", "sample_rows": "rows", "seed": "seed", "look": "look"}),
     "alerts": (Alerts, {"alert_ratio": "ratio", "alert_worse": "worse", "alert_window": "window"}),

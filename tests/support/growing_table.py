@@ -40,7 +40,7 @@ class GrowingTable:
 
     @property
     def file_rows(self):
-        return self.layout.target_file_bytes / ROW_BYTES
+        return self.layout.file_bytes / ROW_BYTES
 
     def append(self, rows, files=None):
         """Add files with these rows as they come."""

@@ -123,7 +123,7 @@ def test_trees_are_predicted_from_another_sample():
     bounds = bound(*QUERIES)
     learned = trial_on(some_rows(DATA, 12_000, seed=4), bounds, ROWS)
     tree = grow(learned.coded, learned.boxes, learned.weights, schema=DATA.schema, leaf_rows=240)
-    layout = Layout("tree", tree.columns, tree=tree.to_json(), target_file_bytes=LAYOUTS[0].target_file_bytes)
+    layout = Layout("tree", tree.columns, tree=tree.to_json(), target_file_bytes=LAYOUTS[0].file_bytes)
     exact = applied(DATA, layout, bounds, some_rows(DATA, 20_000, seed=2))
     found = predict(trial_on(some_rows(DATA, 12_000), bounds, ROWS), layout)
     assert found.mean == pytest.approx(exact.mean(), rel=0.15)

@@ -1,5 +1,7 @@
 """Laws of the policy that keeps a growing table clustered, on a simulation in memory."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -187,9 +189,25 @@ def test_another_layout_moves_files_where_that_pays_and_back_for_free():
     table.append(np.arange(20_000))
     table.keep()
     first = table.layout
-    table.layout = Layout("zorder", ("x",), target_file_bytes=first.target_file_bytes)
+    table.layout = Layout("zorder", ("x",), target_file_bytes=first.file_bytes)
     (merge,) = table.choose().chosen
     assert merge.reason == "layout"
     assert not table.choose(MergeTerms(scans=0.5)).chosen
     table.layout = first
     assert not table.choose().chosen, "files of the first layout are clustered still"
+
+
+@pytest.mark.parametrize("factor", [1, 2, 4, 8])
+def test_another_size_of_files_leaves_what_is_clustered_alone(factor):
+    """Nothing to do must not become everything to do, only because the table grew."""
+    rows = 20_000
+    table = grown(rows)
+    table.layout = Layout("zorder", ("ts", "x"), fitted_file_bytes=FILE_ROWS * ROW_BYTES)
+    for _ in half_then(table, 20, rows):
+        kept = table.layout
+        table.layout = replace(kept, fitted_file_bytes=FILE_ROWS * ROW_BYTES * factor)
+        chosen = table.choose().chosen
+        assert {merge.reason for merge in chosen} <= {"runs", "arrived"}
+        due = sum(merge.bytes for merge in chosen)
+        assert due <= table.snapshot().files.sizes.sum() / 4
+        table.layout = kept

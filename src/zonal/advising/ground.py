@@ -47,6 +47,8 @@ class Ground:
     """Core-seconds per row of a rewrite."""
     seed: int = 0
     row_group_rows: int = DEFAULT_ROW_GROUP_ROWS
+    size_asked: bool = True
+    """Whether somebody asked for this size of files; else it suits the table, and no layout insists on it."""
 
     @property
     def bytes(self) -> int:
@@ -106,13 +108,19 @@ class Ground:
 
     def layout(self, kind: str, columns: tuple[str, ...]) -> Layout:
         """Return a layout with the ground's sizes of files and row groups."""
-        return Layout(kind, columns, target_file_bytes=self.target_file_bytes, row_group_rows=self.row_group_rows)
+        return self.sized(Layout(kind, columns, row_group_rows=self.row_group_rows))
+
+    def sized(self, layout: Layout) -> Layout:
+        """Return a layout with the ground's size of files."""
+        if self.size_asked:
+            return replace(layout, target_file_bytes=self.target_file_bytes)
+        return replace(layout, target_file_bytes=None, fitted_file_bytes=self.target_file_bytes)
 
     def screened(self, layout: Layout) -> float:
         """Estimate what the training queries read under a layout, with fewer files than it would have."""
         trial = self.screening
         whole = trial.total_rows * trial.row_bytes
-        size = max(layout.target_file_bytes, round(whole / _SCREEN_FILES))
+        size = max(layout.file_bytes, round(whole / _SCREEN_FILES))
         rough = replace(layout, target_file_bytes=size, row_group_rows=2**62)
         return predict(trial, rough, seed=self.seed).mean
 

@@ -39,10 +39,10 @@ def finalists(ground: Ground) -> list[Layout]:
         seed=ground.seed,
     )
     if tree is not None:
-        layouts.append(tree)
+        layouts.append(ground.sized(tree))
     recorded = ground.snapshot.layout
     if recorded is not None and set(recorded.columns) <= set(ground.sample.coded.columns):
-        layouts.append(replace(recorded, target_file_bytes=ground.target_file_bytes))
+        layouts.append(ground.sized(recorded))
     return list(dict.fromkeys(layouts))
 
 

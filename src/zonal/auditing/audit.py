@@ -245,6 +245,8 @@ class Judgment:
     """Share of the bytes read that clustering could save; None where it isn't known."""
     outside: int | None = None
     """Files that aren't in the table's own layout; None where it records none."""
+    in_others: int = 0
+    """Those of them that are clustered in another layout, which was recorded before."""
 
 
 @dataclass(frozen=True)

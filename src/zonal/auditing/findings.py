@@ -117,10 +117,11 @@ def findings(
 
 def _judgment(snapshot: Snapshot, drift: Drift | None) -> Judgment:
     inside = in_layout(snapshot)
-    outside = None if inside is None else int((~inside).sum())
-    if drift is None:
-        return Judgment(outside=outside)
-    return Judgment(drift.alerts, drift.tolerated, drift.saving.most, outside)
+    judged = Judgment() if drift is None else Judgment(drift.alerts, drift.tolerated, drift.saving.most)
+    if inside is None:
+        return judged
+    clustered = pc.is_valid(snapshot.files.layout_ids).to_numpy(zero_copy_only=False)
+    return replace(judged, outside=int((~inside).sum()), in_others=int((clustered & ~inside).sum()))
 
 
 def _reads(snapshot: Snapshot, asked: BoundQueries, replayed: Replay, seen: Seen) -> MeanReads:

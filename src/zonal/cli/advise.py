@@ -37,7 +37,7 @@ def advise(
     timezone: LogTimezone = "UTC",
     view: LogViews = None,
     target_file_size: Annotated[
-        str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="128MiB")
+        str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="by the table's size")
     ] = None,
     half_life: LogHalfLife = None,
     cap: LogCap = 0.2,

@@ -65,7 +65,7 @@ def cluster(
         typer.Option("--hide-literals", help="Print no values that queries compare with, as the cuts of a tree are."),
     ] = False,
     target_file_size: Annotated[
-        str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="128MiB")
+        str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="by the table's size")
     ] = None,
     where: Annotated[
         str | None, typer.Option(help="Rewrite only files that might hold a matching row.", show_default=False)
@@ -129,8 +129,8 @@ def cluster(
     """Rewrite a table, on Spark, so that queries skip most of its files, and commit the new files atomically."""
     from zonal.report.machine.json_form import to_json, without_cuts  # noqa: PLC0415
     from zonal.report.terminal.cluster import committed_text, print_clustering, print_plan  # noqa: PLC0415
-    from zonal.rewriting.budget import Budget  # noqa: PLC0415
     from zonal.rewriting.new_files import NewFiles  # noqa: PLC0415
+    from zonal.rewriting.scope import Scope  # noqa: PLC0415
     from zonal.spark.place import Spark  # noqa: PLC0415
     from zonal.verbs.cluster import Options  # noqa: PLC0415
     from zonal.verbs.cluster import cluster as rewrite  # noqa: PLC0415
@@ -142,9 +142,9 @@ def cluster(
             raise ZonalError(f"--{each.replace('_', '-')} tells how to read --queries: give a log, or leave it out.")
     logs = Logs(queries, name or (), dialect, timezone, views_in(view), half_life, cap) if queries else None
     options: Options = {
-        "by": names_in(by), "layout": layout, "queries": logs, "where": where, "full": full, "into": into,
+        "by": names_in(by), "layout": layout, "queries": logs, "into": into,
         "files": NewFiles(target_file_size, compression, keep_properties, verify),
-        "budget": Budget(max_bytes, commit_every, pays_within, max_amplification),
+        "scope": Scope(where, full, max_bytes, commit_every, pays_within, max_amplification),
         "spark": Spark(master, remote, pairs("--conf", conf)),
         "display": Display(report is not None, hide_literals),
         "catalog": catalog, "storage_options": pairs("--storage-option", storage_option),

@@ -53,7 +53,7 @@ OutputAs = Annotated[OutputFormat, typer.Option("--output", help="What to print.
 ReportTo = Annotated[
     Path | None, typer.Option("--report", metavar="FILE.html", help="Write a page, too.", show_default=False)
 ]
-Dialect = Annotated[str | None, typer.Option(help="SQL dialect: spark, trino, duckdb …", show_default=False)]
+DialectName = Annotated[str | None, typer.Option(help="SQL dialect: spark, trino, duckdb …", show_default=False)]
 LogDialect = Annotated[
     str | None, typer.Option("--dialect", help="SQL dialect of the logs.", show_default="the one that reads most")
 ]

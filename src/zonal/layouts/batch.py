@@ -110,7 +110,7 @@ def _layout(by: str | Sequence[str] | None, layout: str | Layout) -> Layout:
 
 def _cluster(data: Arrow, layout: Layout, ranks: Ranks | None, file_rows: int | None) -> Clustered[Arrow]:
     if file_rows is None:
-        file_rows = max(1, layout.target_file_bytes * data.num_rows // max(data.nbytes, 1))
+        file_rows = max(1, layout.file_bytes * data.num_rows // max(data.nbytes, 1))
     elif file_rows < 1:
         raise ZonalError(f"file_rows={file_rows} is not a positive number of rows.")
     if ranks is None:

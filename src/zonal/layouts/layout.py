@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from zonal.errors import LayoutError, ZonalError, in_python, option, quoted, suggestion
@@ -41,13 +41,16 @@ class Layout:
     columns: tuple[str, ...]
     bits: int | None = None
     """Bits per column in the key; None takes what fits (see `bits_per_column`)."""
-    target_file_bytes: int = DEFAULT_FILE_BYTES
+    target_file_bytes: int | None = None
+    """Size of a file that was asked for; None: it follows from the table's size."""
     row_group_rows: int = DEFAULT_ROW_GROUP_ROWS
     bloom_columns: tuple[str, ...] = ()
     salt: int | None = None
     """Seed that spreads the rows of a heavy value over its whole share of the key space; None leaves them together."""
     tree: str | None = None
     """The cuts of a tree as `zonal.layouts.tree` writes them; they refer to `columns` by number."""
+    fitted_file_bytes: int | None = field(default=None, compare=False)
+    """Size of a file that suits the table, where none was asked for: recorded, but no part of what the layout is."""
 
     def __post_init__(self) -> None:
         for name in ("columns", "bloom_columns"):
@@ -92,7 +95,13 @@ class Layout:
     @property
     def id(self) -> str:
         """Twelve hexadecimal digits of the content: equal layouts have equal ids, on every machine."""
-        return hashlib.sha256(_dumps(self._options()).encode()).hexdigest()[:12]
+        options = {name: value for name, value in self._options().items() if name != "fitted_file_bytes"}
+        return hashlib.sha256(_dumps(options).encode()).hexdigest()[:12]
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of a file: the one that was asked for, else the one that suits the table, else 128 MiB."""
+        return self.target_file_bytes or self.fitted_file_bytes or DEFAULT_FILE_BYTES
 
     @property
     def bits_per_column(self) -> int:
@@ -140,15 +149,16 @@ class Layout:
         ["columns: ('a',) -> ('a', 'b') (new keys)"]
         """
         return tuple(
-            Change(field.name, before, after, _EFFECTS[field.name])
-            for field in fields(self)
-            if (before := getattr(self, field.name)) != (after := getattr(other, field.name))
+            Change(each.name, before, after, _EFFECTS[each.name])
+            for each in fields(self)
+            if each.compare and (before := getattr(self, each.name)) != (after := getattr(other, each.name))
         )
 
     def _options(self) -> dict[str, Any]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.tree is None:
-            del values["tree"]  # layouts that were stored before there were trees keep their ids
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name in ("tree", "target_file_bytes", "fitted_file_bytes"):
+            if values[name] is None:
+                del values[name]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def _problems(self) -> Iterator[str]:
@@ -185,8 +195,10 @@ class Layout:
                     f"{columns} columns of {self.bits} bits don't fit into {words} 64-bit words of the key: "
                     f"use at most bits={most}, or fewer columns."
                 )
-        for name in ("target_file_bytes", "row_group_rows"):
-            if not _is_int(value := getattr(self, name)) or not 1 <= value < 2**63:
+        for name in ("target_file_bytes", "fitted_file_bytes", "row_group_rows"):
+            value = getattr(self, name)
+            is_open = value is None and name != "row_group_rows"
+            if not is_open and (not _is_int(value) or not 1 <= value < 2**63):
                 yield f"{_PRINTED.get(name, name)}={value} is not a positive whole number."
         if self.salt is not None and (not _is_int(self.salt) or not 0 <= self.salt < 2**63):
             yield f"salt={self.salt} is not a whole number from 0 to 2^63 - 1."
@@ -198,16 +210,16 @@ class Layout:
     def _words(self, *, without: str = "") -> tuple[list[str], list[str]]:
         """Return the columns and the options of the text form."""
         options = []
-        for field in fields(self)[2:]:
-            value = getattr(self, field.name)
-            if value != field.default and field.name != without:
-                if field.name == "target_file_bytes":
+        for each in fields(self)[2:]:
+            value = getattr(self, each.name)
+            if each.compare and value != each.default and each.name != without:
+                if each.name == "target_file_bytes":
                     value = format_size(value)
-                elif field.name == "tree":
+                elif each.name == "tree":
                     value = _quote(value)
                 elif isinstance(value, tuple):
                     value = f"[{', '.join(_quote(name) for name in value)}]"
-                options.append(f"{_PRINTED.get(field.name, field.name)}={value}")
+                options.append(f"{_PRINTED.get(each.name, each.name)}={value}")
         return [_quote(column) for column in self.columns], options
 
     def __repr__(self) -> str:
@@ -241,7 +253,7 @@ _EFFECTS: Mapping[str, Literal["new keys", "new sizes", "new filters"]] = {
     "bloom_columns": "new filters",
 }
 _PRINTED = {"target_file_bytes": "file_size", "bloom_columns": "bloom", "tree": "cuts"}
-_FIELDS = {_PRINTED.get(field.name, field.name): field.name for field in fields(Layout)[2:]}
+_FIELDS = {_PRINTED.get(each.name, each.name): each.name for each in fields(Layout)[2:] if each.compare}
 
 
 def most_bits(columns: int) -> int:
@@ -278,7 +290,7 @@ def _dumps(value: object) -> str:
 
 
 def _from_options(options: Mapping[str, Any]) -> Layout:
-    known = {field.name for field in fields(Layout)}
+    known = {each.name for each in fields(Layout)}
     if unknown := set(options) - known:
         name = min(unknown)
         raise LayoutError(f"Unknown field {quoted(name)} in a stored layout. {suggestion(name, sorted(known))}")

@@ -113,7 +113,7 @@ def plan_placement(layout: Layout, ranks: Ranks, sample: Sample, sizes: Sizes, *
     partition_of_file: list[int] = []
     file_rows: list[float] = []
     for part, rows in parts.items():
-        files = max(1, round(sizes.rows[part] * sizes.row_bytes / layout.target_file_bytes))
+        files = max(1, round(sizes.rows[part] * sizes.row_bytes / layout.file_bytes))
         mine = [word[rows] for word in words]
         cuts[part], of_piece, share = _cut(layout, mine, files, sizes.rows[part], sizes.row_memory)
         first_piece[part] = sum(map(len, pieces))
@@ -124,7 +124,7 @@ def plan_placement(layout: Layout, ranks: Ranks, sample: Sample, sizes: Sizes, *
     return Placement(
         layout, ranks, tie_ranks, cuts, first_piece,
         file_of_piece=np.concatenate([np.zeros(0, np.int64), *pieces]),
-        task_of_file=_tasks(expected * sizes.row_bytes, layout.target_file_bytes),
+        task_of_file=_tasks(expected * sizes.row_bytes, layout.file_bytes),
         partition_of_file=np.array(partition_of_file, np.int64),
         file_rows=expected,
     )  # fmt: skip
@@ -147,7 +147,7 @@ def _partitions(sample: Sample, sizes: Sizes) -> dict[int, npt.NDArray[np.intp]]
 
 def _most_rows(sizes: Sizes, part: int, layout: Layout, sampled: int) -> float:
     """Return how many sampled rows one key may have before it needs more than one file."""
-    file_rows = layout.target_file_bytes / max(sizes.row_bytes, 1e-9)
+    file_rows = layout.file_bytes / max(sizes.row_bytes, 1e-9)
     return LARGEST * file_rows * sampled / max(sizes.rows[part], 1)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from zonal.advising.advice import Advice
 from zonal.auditing.audit import Audit
-from zonal.layouts.layout import DEFAULT_FILE_BYTES, TREE
+from zonal.layouts.layout import TREE
 from zonal.tables.names import full_name, is_only_copied
 from zonal.tables.registry import unpinned
 from zonal.values.sizes import format_size
@@ -42,7 +42,7 @@ def cluster_command(advice: Advice, given: CommandOptions) -> str | None:
     if layout.kind == TREE:
         words += ["--layout", TREE]
         words += _log_words(given)
-        if layout.target_file_bytes != DEFAULT_FILE_BYTES:
+        if layout.target_file_bytes is not None:
             words += ["--target-file-size", format_size(layout.target_file_bytes)]
     else:
         words += ["--layout", str(layout)]
@@ -54,15 +54,16 @@ def cluster_command(advice: Advice, given: CommandOptions) -> str | None:
 def repair_command(audit: Audit, given: CommandOptions | None = None) -> str:
     """Return the command that clusters a table in its recorded layout again, or that finds one if it records none.
 
-    Where every file is in the layout already, the whole table is rewritten. `…` stands where something is to be filled
-    in: values of storage options, which may be secrets, and the place of a copy of plain Parquet.
+    Where every file is in the layout already, or in another one, the whole table is rewritten. `…` stands where
+    something is to be filled in: values of storage options, which may be secrets, and the place of a copy of plain
+    Parquet.
     """
     given = given or given_of(audit)
     table = unpinned(given.table)
     if audit.table.layout is None:
         return advise_command(audit, given)
     words = ["zonal", "cluster", table]
-    words += ["--full"] if audit.judgment.outside == 0 else []
+    words += ["--full"] if audit.judgment.outside == audit.judgment.in_others else []
     words += ["--into", f"{audit.table.format}:…"] if is_only_copied(audit.table.format) else []
     return _command([*words, *_place_words(given)])
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from zonal.advising.advice import Advice, Candidate, Cost, Filtered, Reads, Regression
 from zonal.advising.amounts import days_text, price_text
-from zonal.layouts.layout import DEFAULT_FILE_BYTES
 from zonal.upkeep.condition import Condition
 from zonal.values.sizes import size_text
 
@@ -45,7 +44,7 @@ def what_text(candidate: Candidate, limit: int = MOST_CHARACTERS) -> str:
     """Name a candidate without the size of its files, which is the same for all."""
     if candidate.layout is None:
         return clipped(candidate.text, limit)
-    return clipped(replace(candidate.layout, target_file_bytes=DEFAULT_FILE_BYTES).short, limit)
+    return clipped(replace(candidate.layout, target_file_bytes=None).short, limit)
 
 
 def money_text(price: float) -> str:

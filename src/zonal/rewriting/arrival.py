@@ -7,6 +7,7 @@ from functools import partial
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.plan.append import Append, Appending, PartitionValues, Transaction
+from zonal.plan.file_size import sized
 from zonal.plan.rewrite import Scan, Source
 from zonal.rewriting.in_place import CommitRequest, Done, Report, Runner, settle, sweep, write_files
 from zonal.rewriting.incoming import Incoming
@@ -46,11 +47,12 @@ class Appender:
             writing = replace(writing, subfolders=self.table.folders(self.snapshot, partitions))
             scan = Scan(sources, self.appending.reading, self.appending.columns, writing.storage)
             labels = [", ".join(map(str, values)) for values in partitions]
+            layout = sized(self.layout, self.snapshot, arriving=sum(file.size for file in staged))
             written, expected = write_files(
-                self.snapshot.name, labels, scan, writing, self.layout, runner, report, ranks=self.ranks
+                self.snapshot.name, labels, scan, writing, layout, runner, report, ranks=self.ranks
             )
             report("committing")
-            append = Append(self.snapshot, partitions, tuple(written), self.layout, self.run, self.transaction)
+            append = Append(self.snapshot, partitions, tuple(written), layout, self.run, self.transaction)
             request = CommitRequest(partial(self.table.refers_to, append), partial(check_files, writing, written))
             request.look()
             version = self.table.append(append, sending=request.send)

@@ -30,11 +30,13 @@ def rewrite_in_commits(
 ) -> tuple[Done, Snapshot, MergeChoice]:
     """Rewrite the job's files, and return what was committed, the table after it, and what was chosen at first.
 
+    Where no file is rewritten, the layout alone is recorded.
+
     `on_failure` hears what was committed before an error, which stays; the error itself tells of it, too.
     """
     units, choice = units_of(job, job.snapshot)
     if not units:
-        return Done(), job.snapshot, choice
+        return Done(), _recorded(job, report), choice
     if small := too_small(job.snapshot, [path for unit in units for path in unit.paths], job.layout):
         report(Step("planning", notice=small))
     refuse_unwritable(job.writing(run), run)
@@ -49,6 +51,15 @@ def rewrite_in_commits(
         _tell_commits(error, commits)
         on_failure(sum(commits, Done()))
         raise
+
+
+def _recorded(job: Job, report: Progress) -> Snapshot:
+    """Record the layout where no file is worth moving to it now, so that rows that arrive take it."""
+    if not job.changes_layout:
+        return job.snapshot
+    report(Step("committing"))
+    job.table.record(job.layout, job.snapshot)
+    return job.table.newest().snapshot()
 
 
 def _rewrite_rounds(
@@ -67,7 +78,7 @@ def _rewrite_rounds(
             number = _rewrite(job, unit, each, rewriter, report, number, commits)
         report(Step("reading the table's metadata"))
         snapshot = job.table.newest().snapshot()
-        if job.is_explicit or job.budget.most_bytes is not None:
+        if job.is_explicit or job.scope.most_bytes is not None:
             break
         job.check(snapshot)
         units, _ = units_of(job, snapshot)

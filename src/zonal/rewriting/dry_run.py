@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from zonal.display import Shown
 from zonal.plan.choice import still_there
+from zonal.plan.file_size import size_reason
 from zonal.plan.rewrite import Property
 from zonal.plan.run import new_run
 from zonal.rewriting.division import KeyLookups, divide
@@ -57,6 +58,11 @@ class ClusteringPlan(Shown):
     """What would be merged, and why; empty where the request itself names the files."""
     not_taken: tuple[str, ...] = ()
     """What would not be merged, and why not."""
+    file_size: int = 0
+    """Size of a file that new ones would be made for."""
+    file_size_reason: str = ""
+    layout_recorded: bool = False
+    """Whether the layout would be recorded for rows that arrive, and no file rewritten."""
 
 
 def plan_clustering(source: Table, request: Request, progress: Progress = only_notices) -> ClusteringPlan:
@@ -75,7 +81,8 @@ def plan_clustering(source: Table, request: Request, progress: Progress = only_n
     if not groups:
         return ClusteringPlan(
             snapshot.name, snapshot.format, str(job.layout), 0, 0, 0, 0, 0, 0, 0, 0.0, note=choice.why_nothing,
-            not_taken=not_taken,
+            not_taken=not_taken, file_size=job.layout.file_bytes,
+            file_size_reason=size_reason(job.layout, snapshot), layout_recorded=job.changes_layout,
         )  # fmt: skip
     by = units[0].by if len(units) == 1 else None
     division = divide(job.table, job.snapshot, groups, job.layout, writing, by=by)
@@ -86,6 +93,8 @@ def plan_clustering(source: Table, request: Request, progress: Progress = only_n
         table=job.snapshot.name,
         format=job.snapshot.format,
         layout=str(job.layout),
+        file_size=job.layout.file_bytes,
+        file_size_reason=size_reason(job.layout, snapshot),
         files=len(chosen),
         bytes=int(job.snapshot.files.sizes[chosen].sum()),
         rows=rows,

@@ -96,7 +96,7 @@ class Rewriter:
             files = self._again(snapshot, known, mine, lost)
         raise ConflictError(
             f"Other writers changed {quoted(snapshot.name)} during each of {ATTEMPTS} attempts. Try again when fewer "
-            f"jobs write, or rewrite less at a time with {option('where')} or {option('commit_every')}."
+            f"jobs write, or rewrite less at a time with {option('scope_where')} or {option('commit_every')}."
         )
 
     def _again(self, snapshot: Snapshot, known: set[str], mine: set[str], lost: Collection[str]) -> Int64Array:

@@ -114,7 +114,7 @@ def foretell(
 ) -> Learned:
     """Predict what queries would read under a given layout."""
     bind(snapshot.schema, layout.columns)
-    request = _request(table, snapshot, queries, layout.target_file_bytes, progress)
+    request = _request(table, snapshot, queries, layout.file_bytes, progress)
     ground = request.ground(columns=layout.columns, parted=False)
     if isinstance(ground, str):
         name = quoted(snapshot.name, limit=200)
@@ -159,4 +159,4 @@ def _tree(ground: Ground) -> Learned:
     if tree is None:
         name = quoted(ground.snapshot.name, limit=200)
         raise LayoutError(f"No tree can be learned for {name}: no cut would spare its queries anything.")
-    return _applied(tree, ground)
+    return _applied(ground.sized(tree), ground)

@@ -12,7 +12,8 @@ class NewFiles:
     """How new files are written, and what is checked before they are committed.
 
     Arguments:
-        target_file_size: of each file, in bytes or as in `128MB`; by default, that of the layout.
+        target_file_size: of each file, in bytes or as in `128MB`; by default, that of the layout or of the
+            table's property, else what suits the table's size.
         compression: the codec: zstd, snappy, gzip, lz4, brotli or none; by default, the table's own, and for a copy
             zstd.
         keep_properties: leave a Delta table's properties alone that keep readers from using a key's statistics;

@@ -13,6 +13,7 @@ from zonal.history.opened import Database, opened
 from zonal.history.records import HistoryError, RunRecord
 from zonal.layouts.layout import Layout, short_text
 from zonal.picture.picture import Picture
+from zonal.plan.file_size import size_reason
 from zonal.plan.rewrite import Property
 from zonal.rewriting.in_place import Done
 from zonal.rewriting.learned import Learned, Predicted
@@ -42,7 +43,7 @@ class Run:
     id: str
     """The name of the run in the table's log; empty where nothing was done."""
     versions: tuple[int, ...]
-    """One per commit, in order; empty where there was nothing to do."""
+    """One per commit that replaced files, in order; empty where there was nothing to do."""
     conflicts: int
     """Attempts that another writer's commit invalidated, wholly or in part."""
     seconds: float
@@ -61,6 +62,9 @@ class RewrittenFiles:
     """Number of new files expected from a sample, before they were written."""
     predicted_bytes: int = 0
     """Size of the new files expected from a sample."""
+    file_size: int = 0
+    """Size of a file that new ones are made for."""
+    file_size_reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,8 @@ class Clustering(Shown):
     """Table properties that were set, so that readers use the key columns' statistics."""
     old_files_until: str = ""
     """What removes replaced files; see `Traits`."""
+    layout_recorded: bool = False
+    """Whether the layout was recorded for rows that arrive, and no file rewritten."""
 
 
 @dataclass(frozen=True)
@@ -189,10 +195,13 @@ def result_of(
             added_bytes=done.added_bytes,
             predicted_files=done.predicted_files,
             predicted_bytes=done.predicted_bytes,
+            file_size=layout.file_bytes,
+            file_size_reason=size_reason(layout, before),
         ),
         lookups=LookUps(len(before.files), len(after.files), tuple(depths(before, after, layout))),
         properties=_set(after, done.properties),
         old_files_until=after.traits.old_files_until,
+        layout_recorded=not done.versions and _recorded(after, layout) and not _recorded(before, layout),
         predicted=None if learned is None else learned.held_against(after),
         note=" ".join([note] * bool(note and not done.versions) + [*_notes(before, after, done, learned, layout)]),
     )
@@ -210,6 +219,10 @@ def _notes(before: Snapshot, after: Snapshot, done: Done, learned: Learned | Non
                 f"The table property {each.name} stays as it is until all files have statistics of the key columns: "
                 "rewrite the rest of the table, too."
             )
+
+
+def _recorded(snapshot: Snapshot, layout: Layout) -> bool:
+    return snapshot.layout is not None and snapshot.layout.id == layout.id
 
 
 def _set(after: Snapshot, properties: Sequence[Property]) -> tuple[Property, ...]:

@@ -14,13 +14,14 @@ from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, optio
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import bind
 from zonal.plan.choice import choose, still_there
+from zonal.plan.file_size import sized
 from zonal.plan.rewrite import Writing
 from zonal.plan.run import new_run
 from zonal.predicates.bind import bind as bind_predicate
 from zonal.predicates.bound import Bound
-from zonal.rewriting.budget import Budget
 from zonal.rewriting.in_place import refuse_filters
 from zonal.rewriting.new_files import NewFiles
+from zonal.rewriting.scope import Scope
 from zonal.snapshot import Snapshot
 from zonal.sql.where import parse_where
 from zonal.storage.exclusive import exclusive_folder
@@ -42,11 +43,9 @@ class Request:
     by: str | Sequence[str] | None = None
     layout: str | Layout | None = None
     queries: Queries | None = None
-    where: str | None = None
-    full: bool = False
+    scope: Scope = field(default_factory=Scope)
     into: str | None = None
     files: NewFiles = field(default_factory=NewFiles)
-    budget: Budget = field(default_factory=Budget)
     asked: BoundQueries | None = None
     """The queries, once they are read and bound to the table."""
     per_day: float | None = None
@@ -54,19 +53,19 @@ class Request:
 
     def chosen(self, snapshot: Snapshot) -> Layout:
         """Return the requested layout, else the one that the table records."""
-        return chosen_layout(snapshot, self.by, self.layout, self.files.target_bytes)
+        chosen = chosen_layout(snapshot, self.by, self.layout, self.files.target_bytes)
+        return sized(chosen, snapshot, afresh=self.scope.full or self.into is not None)
 
     def check(self) -> None:
         """Raise an error for sizes and codecs that mean nothing, and for options that don't go together."""
-        _ = self.files.target_bytes, self.files.codec, self.budget.most_bytes, self.budget.commit_bytes
-        _ = self.budget.terms()
-        if self.budget.pays_within is not None and self.queries is None:
-            what = option("pays_within", self.budget.pays_within)
+        _ = self.files.target_bytes, self.files.codec, self.scope.most_bytes, self.scope.commit_bytes
+        _ = self.scope.terms()
+        if self.scope.pays_within is not None and self.queries is None:
+            what = option("pays_within", self.scope.pays_within)
             raise ZonalError(f"{what} is judged by queries: give their logs with {option('queries')}, or leave it out.")
         if self.into is None:
             return
-        given = {"where": self.where, "full": self.full or None, **vars(self.budget)}
-        if parts := [option(name) for name, value in given.items() if value is not None]:
+        if parts := [option(name) for name in self.scope.given]:
             raise ZonalError(f"{option('into')} copies the whole table at once: leave out {', '.join(parts)}.")
         if self.files.keep_properties:
             what = option("keep_properties")
@@ -80,10 +79,10 @@ class Job:
     table: Rewritable
     snapshot: Snapshot
     layout: Layout
+    scope: Scope
     where: "Bound | None"
-    full: bool
+    """The condition of the scope, bound to the table's columns."""
     files: NewFiles
-    budget: Budget
     terms: MergeTerms
     queries: tuple[tuple[Bound, float], ...] = ()
     """Predicates of the log, and their weights."""
@@ -93,12 +92,13 @@ class Job:
         """Check a request, and refuse what can't be done or wouldn't help."""
         chosen = request.chosen(snapshot)
         refuse(snapshot, chosen)
-        bound = None if request.where is None else bind_predicate(parse_where(request.where), snapshot.schema)
+        where = request.scope.where
+        bound = None if where is None else bind_predicate(parse_where(where), snapshot.schema)
         table = rewritable(source, snapshot)
         asked = request.asked
         queries = () if asked is None else tuple(zip(asked.bounds, asked.weights.tolist(), strict=True))
-        terms = request.budget.terms(request.per_day)
-        job = cls(table, snapshot, chosen, bound, request.full, request.files, request.budget, terms, queries)
+        terms = request.scope.terms(request.per_day)
+        job = cls(table, snapshot, chosen, request.scope, bound, request.files, terms, queries)
         refuse_filters(job.writing(new_run()))
         return job
 
@@ -123,12 +123,18 @@ class Job:
     @property
     def is_explicit(self) -> bool:
         """Whether the request itself says which files to rewrite, so that nothing is left to wait."""
-        return self.full or self.where is not None
+        return self.scope.full or self.where is not None
+
+    @property
+    def changes_layout(self) -> bool:
+        """Whether the table is to record another layout, whatever is rewritten now."""
+        recorded = self.snapshot.layout
+        return self.where is None and (recorded is None or recorded.id != self.layout.id)
 
     def again(self, mine: Collection[str], snapshot: Snapshot) -> Int64Array:
         """Return the files of a snapshot that may be rewritten: `mine`, and those that aren't in the layout."""
         self.check(snapshot)
-        chosen = choose(snapshot, self.layout, where=self.where, full=self.full)
+        chosen = choose(snapshot, self.layout, where=self.where, full=self.scope.full)
         return np.union1d(chosen, still_there(snapshot, list(mine)))
 
 
@@ -203,12 +209,12 @@ def too_small(snapshot: Snapshot, paths: Sequence[str], layout: Layout) -> str:
     files = still_there(snapshot, paths)
     parts, place = np.unique(snapshot.files.partition[files], return_inverse=True)
     sizes = np.bincount(place, snapshot.files.sizes[files])
-    if not snapshot.partitioning or not len(parts) or sizes.max() > SMALL * layout.target_file_bytes:
+    if not snapshot.partitioning or not len(parts) or sizes.max() > SMALL * layout.file_bytes:
         return ""
     many = f"each of {len(parts):,} partitions has" if len(parts) > 1 else "the partition has"
     return (
         f"There is little to gain: {many} at most {size_text(int(sizes.max()))} and a file may have "
-        f"{size_text(layout.target_file_bytes)}, so that it becomes one file, which a query reads or skips as a whole. "
+        f"{size_text(layout.file_bytes)}, so that it becomes one file, which a query reads or skips as a whole. "
         f"Choose a smaller {option('target_file_size')}, or partition the table by less."
     )
 

@@ -37,7 +37,7 @@ class Unit:
 def units_of(job: Job, snapshot: Snapshot) -> tuple[list[Unit], MergeChoice]:
     """Return what to rewrite now: the files that the request names, else the merges that the table needs."""
     if job.is_explicit:
-        files = choose(snapshot, job.layout, where=job.where, full=job.full, most_bytes=job.budget.most_bytes)
+        files = choose(snapshot, job.layout, where=job.where, full=job.scope.full, most_bytes=job.scope.most_bytes)
         return [_unit(job, snapshot, files)] if len(files) else [], MergeChoice()
     choice = choose_merges(snapshot, job.layout, job.terms, account_of(snapshot), job.queries)
     choice, first = _affordable(job, snapshot, choice)
@@ -47,7 +47,7 @@ def units_of(job: Job, snapshot: Snapshot) -> tuple[list[Unit], MergeChoice]:
 
 
 def _unit(job: Job, snapshot: Snapshot, files: Int64Array, delays: tuple[int, ...] = ()) -> Unit:
-    every = job.budget.commit_bytes
+    every = job.scope.commit_bytes
     commits = in_commits(snapshot, files, job.layout, every)
     by = None if every is None else dividing_column(snapshot, files, job.layout, every)
     paths = tuple(tuple(snapshot.files.paths.take(pa.array(commit)).to_pylist()) for commit in commits)
@@ -76,7 +76,7 @@ def _together(choice: MergeChoice) -> list[list[Merge]]:
 def _affordable(job: Job, snapshot: Snapshot, choice: MergeChoice) -> tuple[MergeChoice, Int64Array]:
     """Return the merges that one run may make, and the files that are clustered for the first time."""
     first = _joined([merge for merge in choice.chosen if merge.reason == "first"])
-    most = job.budget.most_bytes
+    most = job.scope.most_bytes
     if most is None:
         return choice, first
     if len(first):

@@ -10,8 +10,8 @@ from zonal.advising.conclusion import Terms, conclude, nothing_known, terms_of
 from zonal.advising.ground import Ground
 from zonal.advising.queries import BoundQueries, Fit, bind_queries, chosen_queries, filter_weights, named_columns
 from zonal.errors import TableError
-from zonal.layouts.layout import DEFAULT_FILE_BYTES
 from zonal.picture.picture import Picture
+from zonal.plan.file_size import FileSize, file_size
 from zonal.snapshot import Snapshot, table_names
 from zonal.study.drawing import compared
 from zonal.study.look import fit_columns, look_at
@@ -45,12 +45,9 @@ def request_of(
     report = progress or only_notices
     workload = workload_of(queries, table_names(snapshot), snapshot.schema.names, report)
     terms = terms_of(workload, prices or Prices(), per_day, hide=hide_literals)
-    target = size_of(target_file_size, "target_file_size") or _usual_size(snapshot)
-    return AdviceRequest(table, snapshot, terms, workload, target, sampling or Sampling(), report)
-
-
-def _usual_size(snapshot: Snapshot) -> int:
-    return snapshot.layout.target_file_bytes if snapshot.layout is not None else DEFAULT_FILE_BYTES
+    given = size_of(target_file_size, "target_file_size")
+    size = file_size(snapshot, given)
+    return AdviceRequest(table, snapshot, terms, workload, size, sampling or Sampling(), report)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,7 @@ class AdviceRequest:
     snapshot: Snapshot
     terms: Terms
     workload: Workload
-    target: int
+    size: FileSize
     sampling: Sampling
     report: Progress
 
@@ -69,7 +66,7 @@ class AdviceRequest:
         """Return the advice; it says so where the table or the workload tells too little."""
         ground = self.ground()
         if isinstance(ground, str):
-            return nothing_known(self.snapshot, self.terms, self.target, ground)
+            return nothing_known(self.snapshot, self.terms, self.size.bytes, ground)
         self.report(Step("trying layouts"))
         advice = conclude(ground, self.terms)
         return replace(advice, picture=self._drawn(ground)) if picture else advice
@@ -112,7 +109,8 @@ class AdviceRequest:
             replace(fit, left_out=left_out),
             stands,
             looked,
-            target_file_bytes=self.target,
+            target_file_bytes=self.size.bytes,
+            size_asked=self.size.asked,
             seed=self.sampling.seed,
             parted=parted,
         )

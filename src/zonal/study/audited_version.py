@@ -145,7 +145,7 @@ def _sampled(version: AuditedVersion) -> list[str]:
 def _file_bytes(snapshot: Snapshot) -> int:
     """Return the size of fresh files: the layout's, or today's mean, lest their number explain a gain."""
     layout, sizes = snapshot.layout, snapshot.files.sizes
-    return layout.target_file_bytes if layout is not None else max(int(sizes.sum()) // len(sizes), 1)
+    return layout.file_bytes if layout is not None else max(int(sizes.sum()) // len(sizes), 1)
 
 
 def _fresh(ground: Ground) -> tuple[Fresh | None, Float64Array | None]:

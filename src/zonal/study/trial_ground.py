@@ -24,10 +24,12 @@ def ground_of(
     target_file_bytes: int,
     seed: int,
     parted: bool = True,
+    size_asked: bool = True,
 ) -> Ground:
     """Prepare the sampled columns for trying candidate layouts.
 
     The queries are split into training and held-out queries unless `parted` is false, as for a given layout.
+    `size_asked` as in `Ground`.
     """
     names = looked.rows.data.column_names
     every = np.arange(len(asked))
@@ -60,4 +62,5 @@ def ground_of(
         rows=looked.table_rows,
         row_seconds=looked.row_seconds,
         seed=seed,
+        size_asked=size_asked,
     )

@@ -95,6 +95,12 @@ class Rewritable(Readable, Protocol):
         names such files, and nothing of the rewrite is committed.
         """
 
+    def record(self, layout: Layout, base: Snapshot) -> None:
+        """Record a layout that fits `base` as the table's own, in one atomic commit that changes no file.
+
+        A schema, or another layout, that somebody changed since `base` is a `ConflictError`.
+        """
+
     def refers_to(self, change: Rewrite) -> set[str]:
         """Return the new files of a change that any version since its base has, even if its commit seemed to fail.
 

@@ -140,7 +140,7 @@ def _is_heavy(trial: Trial, layout: Layout, words: Sequence[UInt64Array]) -> boo
         return False
     new = np.logical_or.reduce([word[1:] != word[:-1] for word in words])
     heaviest = np.diff(np.flatnonzero(np.concatenate([[True], new, [True]]))).max()
-    files = trial.total_rows * trial.row_bytes / layout.target_file_bytes
+    files = trial.total_rows * trial.row_bytes / layout.file_bytes
     return bool(heaviest * files > LARGEST * rows)
 
 

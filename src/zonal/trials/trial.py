@@ -44,7 +44,7 @@ class Trial:
 
     def files_of(self, layout: Layout) -> dict[int, int]:
         """Return how many files of the layout's target size each partition has."""
-        size = self.row_bytes / layout.target_file_bytes
+        size = self.row_bytes / layout.file_bytes
         return {part: max(1, round(rows * size)) for part, rows in self.partition_rows.items()}
 
     @cached_property

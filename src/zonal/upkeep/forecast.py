@@ -36,7 +36,7 @@ class Forecast:
         """Return the mean bytes that a query would read of them, were they clustered together."""
         points = self._points(files)
         total = float(self.sizes[files].sum())
-        wanted = total / self.layout.target_file_bytes
+        wanted = total / self.layout.file_bytes
         if wanted < 1.5:
             return self.questions.reads(points.min(axis=0)[None], points.max(axis=0)[None], np.array([total]))
         key = self.keys(points, delays(points))
@@ -59,7 +59,7 @@ class Forecast:
         return curves.encode(kind, codes, bits)[0]
 
     def _points(self, files: Int64Array) -> Int64Array:
-        counts = np.maximum(FILE_POINTS * self.sizes[files] / self.layout.target_file_bytes, LEAST_POINTS)
+        counts = np.maximum(FILE_POINTS * self.sizes[files] / self.layout.file_bytes, LEAST_POINTS)
         counts *= min(1.0, MOST_POINTS / counts.sum())
         return self.boxes.points(files, np.maximum(counts, 1).astype(np.int64))
 

@@ -93,7 +93,7 @@ class _Partition:
 
     @cached_property
     def target(self) -> float:
-        return float(self.layout.target_file_bytes)
+        return float(self.layout.file_bytes)
 
     @cached_property
     def total(self) -> float:

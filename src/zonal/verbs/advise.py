@@ -38,7 +38,7 @@ def advise(
     Arguments:
         table: a path or a name, as for `open_table`, or an open table.
         queries: paths of logs, `Logs`, which say how they are to be read, or a workload.
-        target_file_size: of the new files, in bytes or as in `128MB`.
+        target_file_size: of the new files, in bytes or as in `128MB`; by default, as for `cluster`.
         prices: of reading, rewriting and storage, as `Prices`.
         per_day: scans of the table per day; by default, the log's own rate.
         sampling: how many rows to sample, and the seed of all random choices, as `Sampling`.

@@ -11,7 +11,6 @@ from zonal.errors import ZonalError, option
 from zonal.history.opened import Database
 from zonal.layouts.layout import Layout
 from zonal.plan.run import new_run
-from zonal.rewriting.budget import Budget
 from zonal.rewriting.commits import rewrite_in_commits
 from zonal.rewriting.copy import copy_table
 from zonal.rewriting.dry_run import ClusteringPlan, plan_clustering
@@ -20,6 +19,7 @@ from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.outcome import Clustering, RunAccount, left, result_of
 from zonal.rewriting.places import Place, check_place, runner_at
 from zonal.rewriting.request import Job, Request, rewritable
+from zonal.rewriting.scope import Scope
 from zonal.tables.names import takes_catalog_options
 from zonal.tables.protocol import Table
 from zonal.tables.registry import open_destination, read_snapshot, table_of
@@ -36,11 +36,9 @@ class Options(TypedDict, total=False):
     by: str | Sequence[str] | None
     layout: str | Layout | None
     queries: Queries | None
-    where: str | None
-    full: bool
+    scope: Scope | None
     into: str | None
     files: NewFiles | None
-    budget: Budget | None
     spark: Place
     display: Display | None
     database: Database
@@ -59,11 +57,9 @@ def cluster(
     by: str | Sequence[str] | None = None,
     layout: str | Layout | None = None,
     queries: Queries | None = None,
-    where: str | None = None,
-    full: bool = False,
+    scope: Scope | None = None,
     into: str | None = None,
     files: NewFiles | None = None,
-    budget: Budget | None = None,
     spark: Place = None,
     display: Display | None = None,
     database: Database = None,
@@ -74,7 +70,7 @@ def cluster(
 ) -> Clustering | ClusteringPlan:
     """Rewrite the files that aren't in the layout yet, so that queries on its columns skip most of them.
 
-    Rows stay in their partition. All new files appear in one commit, or in several with a `Budget` that says so; a run
+    Rows stay in their partition. All new files appear in one commit, or in several with a `Scope` that says so; a run
     that fails leaves the table as it was. Before every commit rows are counted.
 
     Arguments:
@@ -83,11 +79,9 @@ def cluster(
         layout: a curve's name, a whole layout such as `zorder(ts, id)`, or `tree` or `auto`, which are learned from
             `queries`; without it and `by`, the one that the table records.
         queries: paths of logs, `Logs`, or a workload: to learn from, and to compare predicted and actual reads.
-        where: rewrite only files that might hold a matching row.
-        full: rewrite files that are in the layout already, too.
+        scope: which files the run rewrites, and what it may cost, as `Scope`; by default, those that are worth it.
         into: write a copy to `delta:…`, `parquet:…` or `iceberg:…`, and leave the table as it is.
         files: how new files are written, as `NewFiles`.
-        budget: what the run may cost, as `Budget`.
         spark: the session to run in, or a `Spark` that says where a new one runs; by default, the one that runs, or a
             new one. `Spark(master="here")` does without Spark, and a function runs the work elsewhere.
         display: what the result shows, as `Display`.
@@ -109,7 +103,7 @@ def cluster(
     if dry_run and into is not None:
         raise ZonalError(f"{option('dry_run')} tells what a rewrite in place would do: leave out {option('into')}.")
     account = RunAccount(time.monotonic(), display or Display(), database)
-    request = Request(by, layout, queries, where, full, into, files or NewFiles(), budget or Budget())
+    request = Request(by, layout, queries, scope or Scope(), into, files or NewFiles())
     request.check()
     report = progress or only_notices
     opened = partial(table_of, catalog=catalog, storage_options=storage_options)

@@ -124,13 +124,14 @@ def test_another_schema_property_or_protocol_is_a_conflict_of_everything(plain, 
 
 def test_a_layout_that_another_run_recorded_is_no_conflict(plain):
     table, rewrite = prepare(plain, choose=first_two)
-    other, elsewhere = prepare(
-        plain, run="other", layout=Layout("linear", ("s",)), choose=lambda s: np.setdiff1d([0, 1, 2], first_two(s))
-    )
+    newer = Layout("linear", ("s",))
+    other, elsewhere = prepare(plain, run="other", layout=newer, choose=lambda s: np.setdiff1d([0, 1, 2], first_two(s)))
     other.commit(elsewhere)
     table.commit(rewrite)
     assert theirs(plain) == list(range(300))
-    assert table.newest().snapshot().layout == LAYOUT
+    after = table.newest().snapshot()
+    assert set(after.files.layout_ids.to_pylist()) == {LAYOUT.id, newer.id}
+    assert after.layout == newer, "a commit that began before another layout was recorded leaves that one"
 
 
 def test_a_table_that_was_made_anew_is_a_conflict(plain):

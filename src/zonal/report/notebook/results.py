@@ -193,10 +193,15 @@ def _advice(advice: Advice) -> Iterator[Html]:
     yield _lines("Warnings:", [warning.text for warning in advice.warnings])
 
 
+def _nothing(result: Clustering | ClusteringPlan) -> str:
+    """Say that no file is rewritten, and why."""
+    return nothing_text(result) if result.layout_recorded else f"Nothing to do. {nothing_text(result)}"
+
+
 def _clustering(done: Clustering) -> Iterator[Html]:
     yield _heading("", table_text(done))
     if not done.change.added_files:
-        yield element("p", text(f"Nothing to do. {nothing_text(done)}", _LONG))
+        yield element("p", text(_nothing(done), _LONG))
     yield _facts(clustering_facts(done, lookups=False))
     yield _table(
         "What a look-up of one value reads.",
@@ -219,7 +224,7 @@ def _appended(done: Appended) -> Iterator[Html]:
 def _plan(plan: ClusteringPlan) -> Iterator[Html]:
     yield _heading("Plan for ", plan.table)
     if not plan.files:
-        yield element("p", text(f"Nothing to do. {nothing_text(plan)}", _LONG))
+        yield element("p", text(_nothing(plan), _LONG))
         return
     yield _facts(plan_facts(plan))
     yield element("p", text("Nothing was changed."))

@@ -76,7 +76,7 @@ def clustering_page(done: Clustering) -> str:
 
 def _done(done: Clustering) -> list[str]:
     if not done.change.added_files:
-        return ["Nothing was changed.", nothing_text(done)]
+        return ["No file was changed." if done.layout_recorded else "Nothing was changed.", nothing_text(done)]
     sentences = []
     if done.predicted is not None:
         sentences.append(f"{predicted_text(done.predicted)}.")

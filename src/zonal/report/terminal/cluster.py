@@ -13,13 +13,13 @@ from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering
 from zonal.storage.location import local_path
-from zonal.values.sizes import size_text
+from zonal.values.sizes import format_size, size_text
 
 
 def print_clustering(console: Console, done: Clustering) -> None:
     """Print what `cluster` did."""
     if not done.change.added_files:
-        _line(console, "nothing to do", nothing_text(done))
+        _line(console, "recorded" if done.layout_recorded else "nothing to do", nothing_text(done))
         return
     _line(console, "table", table_text(done))
     for label, fact in clustering_facts(done):
@@ -29,7 +29,7 @@ def print_clustering(console: Console, done: Clustering) -> None:
 def print_plan(console: Console, plan: ClusteringPlan) -> None:
     """Print what `cluster` would do."""
     if not plan.files:
-        _line(console, "nothing to do", nothing_text(plan))
+        _line(console, "to record" if plan.layout_recorded else "nothing to do", nothing_text(plan))
         return
     _line(console, "table", f"{plan.table} ({plan.format})")
     for label, fact in plan_facts(plan):
@@ -45,7 +45,11 @@ def _line(console: Console, label: str, text: str) -> None:
 
 
 def nothing_text(result: Clustering | ClusteringPlan) -> str:
-    """Say why there is nothing to do."""
+    """Say why no file is rewritten, and what is recorded all the same."""
+    if result.layout_recorded:
+        said = "is" if isinstance(result, Clustering) else "would be"
+        told = f"{short_text(result.layout)} {said} the layout of {result.table} for rows that arrive."
+        return f"{told} Files stay as they are. {result.note}".rstrip()
     return result.note or f"Every chosen file of {result.table} is in {short_text(result.layout)} already."
 
 
@@ -75,6 +79,7 @@ def clustering_facts(done: Clustering, *, lookups: bool = True) -> Iterator[Fact
         new = f"{plural(change.added_files, 'file')}, {size_text(change.added_bytes)}"
         yield "rewritten", f"{removed}{size_text(change.removed_bytes)} → {new}, {plural(change.rows, 'row')}"
         yield "predicted", f"{plural(change.predicted_files, 'file')}, {size_text(change.predicted_bytes)}"
+        yield from _size_facts(change.file_size, change.file_size_reason)
     for depth in read.depths if lookups else ():
         before = lookup_text(depth.before, read.files_before, depth.share_before)
         after = lookup_text(depth.after, read.files_after, depth.share_after)
@@ -114,6 +119,12 @@ def _property_facts(properties: Sequence[Property]) -> Iterator[Fact]:
         yield "property", f"{each.name} = {each.value} ({before}), so that readers use the statistics of all keys"
 
 
+def _size_facts(size: int, reason: str) -> Iterator[Fact]:
+    """Name the size of new files, and why they get it."""
+    if reason:
+        yield "file size", f"{format_size(size)}, {reason}"
+
+
 def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
     """Say what a rewrite would do."""
     yield "layout", short_text(plan.layout)
@@ -125,6 +136,7 @@ def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
     for text in plan.not_taken:
         yield "not merged", text
     yield "into", f"about {plural(plan.new_files, 'file')}, {size_text(plan.new_bytes)}"
+    yield from _size_facts(plan.file_size, plan.file_size_reason)
     if plan.share_before is not None and plan.share_predicted is not None:
         before, after = share_text(plan.share_before), share_text(plan.share_predicted)
         queries = plural(plan.queries, "query", "queries")

@@ -38,9 +38,18 @@ class Additions:
 
     def same_table(self, current: State) -> None:
         """Raise a `ConflictError` where another table was made in the place of the one that was read."""
-        base = self.base
-        if current.version < base.version or base.mark.replaced or _id(current) != _id(base):
-            raise ConflictError(f"{quoted(self.root, limit=300)} was replaced by another table meanwhile.")
+        same_table(self.root, self.base, current)
+
+    def recorded(self, current: State) -> Layout | None:
+        """Return the layout to record: that of the new files, unless another run has recorded one since."""
+        now, before = (state.metadata.configuration.get(LAYOUT_PROPERTY) for state in (current, self.base))
+        return self.layout if now == before else None
+
+
+def same_table(root: str, base: State, current: State) -> None:
+    """Raise a `ConflictError` where another table was made in the place of the one that was read."""
+    if current.version < base.version or base.mark.replaced or _id(current) != _id(base):
+        raise ConflictError(f"{quoted(root, limit=300)} was replaced by another table meanwhile.")
 
 
 def _id(state: State) -> object:
@@ -98,9 +107,10 @@ def _assign_row_ids(adds: Sequence[Action], files: Sequence[Written], current: S
     return {"domainMetadata": {"domain": _ROW_IDS, "configuration": configuration, "removed": False}}
 
 
-def with_properties(metadata: Metadata, layout: Layout, properties: Sequence[Property] = ()) -> Metadata:
-    """Return the metadata with the layout and the other properties that a commit sets."""
-    changes = {LAYOUT_PROPERTY: layout.to_json()} | {each.name: each.value for each in properties}
+def with_properties(metadata: Metadata, layout: Layout | None, properties: Sequence[Property] = ()) -> Metadata:
+    """Return the metadata with the layout, where one is to be recorded, and the other properties that a commit sets."""
+    recorded = {} if layout is None else {LAYOUT_PROPERTY: layout.to_json()}
+    changes = recorded | {each.name: each.value for each in properties}
     configuration = {**metadata.configuration, **changes}
     kept = {name: value for name, value in metadata.action.items() if value is not None}
     action = {"format": {"provider": "parquet", "options": {}}, **kept, "configuration": configuration}

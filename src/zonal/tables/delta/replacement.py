@@ -63,10 +63,11 @@ def actions(replacement: DeltaReplacement, removed: Sequence[LiveFile], current:
     """Yield the actions of the version after `current`; `commitInfo` comes first ("In-Commit Timestamps")."""
     now = time.time_ns() // 1_000_000
     yield {"commitInfo": _info(replacement, current, now)}
-    covering = with_properties(current.metadata, replacement.layout, replacement.properties)
+    layout = replacement.recorded(current)
+    covering = with_properties(current.metadata, layout, replacement.properties)
     metadata = covering
     if replacement.properties and not _have_statistics(current, removed, covering):
-        metadata = with_properties(current.metadata, replacement.layout)
+        metadata = with_properties(current.metadata, layout)
     if metadata.configuration != current.metadata.configuration:
         yield {"metaData": metadata.action}
     for file in removed:

@@ -28,6 +28,7 @@ from zonal.tables.delta.indexed import covering, indexed, unused
 from zonal.tables.delta.listing import LogFolder
 from zonal.tables.delta.log import State, named_in, replay
 from zonal.tables.delta.partition_values import constants
+from zonal.tables.delta.recording import DeltaRecording
 from zonal.tables.delta.replacement import DeltaReplacement
 from zonal.tables.delta.scan import Columns, deletion_vector
 from zonal.tables.delta.schema import read_schema
@@ -198,6 +199,13 @@ class DeltaTable:
             properties=rewrite.properties,
         )
         return commit(replacement, lambda after: self._replay(None, after=after), log, sending=sending)
+
+    def record(self, layout: Layout, base: Snapshot) -> None:
+        """Record a layout in one new version of the log; see `Rewritable`."""
+        state = self._state(base)
+        refuse_unwritable(blockers_of(state.protocol, state.metadata), self.name)
+        recording = DeltaRecording(self._storage.root, state, layout)
+        commit(recording, lambda after: self._replay(None, after=after), new_versions(self._storage))
 
     def appending(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Appending:
         """Return how rows become files of the table; see `Appendable`."""

@@ -294,9 +294,10 @@ class ReplacingSnapshot(NewSnapshot):
         return summary_of(added, self._replacement)
 
     def properties(self) -> dict[str, str]:
-        """Record the layout, unless the table does already."""
-        layout = self._change.layout.to_json()
-        return {} if self._metadata.properties.get(LAYOUT_PROPERTY) == layout else {LAYOUT_PROPERTY: layout}
+        """Record the layout, unless the table does already, or another run has recorded one since."""
+        layout, now = self._change.layout.to_json(), self._metadata.properties.get(LAYOUT_PROPERTY)
+        stays = now == layout or now != self._change.base.properties.get(LAYOUT_PROPERTY)
+        return {} if stays else {LAYOUT_PROPERTY: layout}
 
 
 def has_files(line: Fields) -> bool:

@@ -32,6 +32,7 @@ from zonal.tables.iceberg.files import blockers_of, field_text, files_of, set_fi
 from zonal.tables.iceberg.io import opened_by_storage
 from zonal.tables.iceberg.live_files import LiveFiles, ManifestCache, read_live
 from zonal.tables.iceberg.operations import commit_of, time_of
+from zonal.tables.iceberg.recording import record
 from zonal.tables.iceberg.scan import global_specs, scan
 from zonal.tables.iceberg.settings import storage_of, writing_of
 from zonal.tables.iceberg.spare_files import needed_files, spare_files
@@ -124,7 +125,7 @@ class IcebergTable:
             layout=layout,
             properties=dict(metadata.properties),
             commits=commits,
-            traits=traits_of(self.name, schema),
+            traits=traits_of(self.name, schema, metadata.properties),
             blockers=tuple(blockers_of(metadata, self._schema, live)),
             problems=problems,
             source=_Source(self.table, self._schema, live),
@@ -192,6 +193,11 @@ class IcebergTable:
         """Replace files in one `replace` snapshot and return its id; see `Rewritable.commit`."""
         target = Target(self.name, self._committed_to(), self._load)
         return commit_rewrite(target, rewrite, schema=self._source(rewrite.base).schema, sending=sending)
+
+    def record(self, layout: Layout, base: Snapshot) -> None:
+        """Record a layout in the table's properties; see `Rewritable`."""
+        self._committed_to()
+        record(self.name, self._load, self._source(base).table.metadata, layout)
 
     def appending(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Appending:
         """Return how rows become files of the table; see `Appendable`."""

@@ -1,15 +1,20 @@
 """What others must know of Iceberg tables."""
 
+import re
+from collections.abc import Mapping
+
 import pyarrow as pa
 
-from zonal.snapshot import Traits
+from zonal.snapshot import SizeProperty, Traits
 from zonal.tables.iceberg.metrics import BY_COLUMN, TRUNCATED
 from zonal.values.columns import find, leaf_type
 from zonal.values.words import family_of
 
+FILE_SIZE = "write.target-file-size-bytes"
 
-def traits_of(name: str, schema: pa.Schema) -> Traits:
-    """Describe the table of a name and a schema."""
+
+def traits_of(name: str, schema: pa.Schema, properties: Mapping[str, str]) -> Traits:
+    """Describe the table of a name and a schema with these properties."""
 
     def bounds_advice(column: str) -> str:
         is_text = family_of(leaf_type(schema, find(schema, column))) == "bytes"
@@ -22,4 +27,13 @@ def traits_of(name: str, schema: pa.Schema) -> Traits:
         counts_nan=True,
         bounds_advice=bounds_advice,
         old_files_until=f"their snapshots expire: CALL CATALOG.system.expire_snapshots('{quoted}')",
+        file_size=_file_size(properties),
     )
+
+
+def _file_size(properties: Mapping[str, str]) -> SizeProperty | None:
+    text = properties.get(FILE_SIZE)
+    if text is None:
+        return None
+    size = int(text) if re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII) else 0
+    return SizeProperty(FILE_SIZE, size or None)

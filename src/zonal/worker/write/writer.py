@@ -86,7 +86,7 @@ class FileWriter:
             if self._verify:
                 self._file.add_to_checksum(group)
             self._left -= group.num_rows
-            size, target = self._file.size, self._layout.target_file_bytes
+            size, target = self._file.size, self._layout.file_bytes
             if size > ROLL_AT * target and size / self._file.rows * self._left > SMALLEST * target:
                 self.close()
 

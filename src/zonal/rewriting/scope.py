@@ -1,4 +1,4 @@
-"""What one run of a rewrite may cost, as a value."""
+"""Which files one run rewrites, and what it may cost, as a value."""
 
 import re
 from dataclasses import dataclass, replace
@@ -12,10 +12,12 @@ _MOST_AMPLIFICATION = 16
 
 
 @dataclass(frozen=True)
-class Budget:
-    """What one run may cost.
+class Scope:
+    """Which files one run rewrites, and what it may cost.
 
     Arguments:
+        where: rewrite only files that might hold a row for which this condition is true.
+        full: rewrite files that are in the layout already, too.
         max_bytes: rewrite at most this much in one run, in bytes or as in `10GB`; by default, all that is due.
         commit_every: commit after about this much; by default, once, at the end.
         pays_within: merge files of a clustered table only where the queries of a log save as many bytes within this
@@ -24,11 +26,13 @@ class Budget:
             3.
 
     Example:
-        >>> plan = zonal.cluster("orders", by="id", budget=zonal.Budget(max_bytes="1MB"), dry_run=True)
+        >>> plan = zonal.cluster("orders", by="id", scope=zonal.Scope(where="id > 3", max_bytes="1MB"), dry_run=True)
         >>> plan.commits
         1
     """
 
+    where: str | None = None
+    full: bool = False
     max_bytes: Size | None = None
     commit_every: Size | None = None
     pays_within: float | str | None = None
@@ -36,6 +40,12 @@ class Budget:
 
     def __post_init__(self) -> None:
         check_arguments(type(self), vars(self))
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Return the options that are set, by the names that messages have for them."""
+        given = [name for name, value in vars(self).items() if value is not None and value is not False]
+        return tuple("scope_where" if name == "where" else name for name in given)
 
     @property
     def most_bytes(self) -> int | None:
