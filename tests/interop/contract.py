@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from interop.engines import columns_of_other_types, kept_files, row_groups_lost, values_beyond_bounds
+from interop.engine_checks import columns_of_other_types, kept_files, row_groups_lost, values_beyond_bounds
 from zonal.snapshot import UNKNOWN
 
 

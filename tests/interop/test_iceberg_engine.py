@@ -3,16 +3,9 @@
 import numpy as np
 import pytest
 
+from interop.all_types import TYPE_COLUMNS, TYPE_CONDITIONS, TYPE_ROWS
 from interop.contract import EngineContract
-from interop.engines import (
-    NEWEST,
-    TYPE_COLUMNS,
-    TYPE_CONDITIONS,
-    TYPE_ROWS,
-    Recipe,
-    make,
-    seen_in,
-)
+from interop.engines import NEWEST, Recipe, make, seen_in
 from zonal.snapshot import UNKNOWN
 from zonal.tables.iceberg.table import IcebergTable
 
