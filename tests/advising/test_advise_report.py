@@ -23,7 +23,7 @@ from zonal.report.page.advise import advice_page
 from zonal.report.page.frame import bar, element, text
 from zonal.report.terminal.advise import print_advice
 from zonal.report.terminal.cluster import print_clustering, print_plan
-from zonal.rewriting.dry_run import ClusteringPlan
+from zonal.rewriting.dry_run import ClusteringPlan, PlannedFiles, PlannedReads
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, LookUps, RewrittenFiles, Run
 from zonal.workload.logs import Logs
@@ -264,9 +264,7 @@ def test_a_clustering_holds_what_was_predicted_against_what_came_out():
 
 
 def test_a_plan_tells_what_is_predicted():
-    plan = ClusteringPlan(
-        "t", "delta", str(TREE), 9, 9, 9, 1, 1, 3, 9, 1.0, share_before=0.5, share_predicted=0.05, queries=7
-    )
+    plan = ClusteringPlan("t", "delta", str(TREE), PlannedFiles(files=9), reads=PlannedReads(7, 0.5, 0.05))
     said = described(plan, print_plan)
     assert "7 queries read 50.0% of the bytes now, and 5.0% afterwards, as predicted" in said
     assert HIDDEN not in said
@@ -275,7 +273,7 @@ def test_a_plan_tells_what_is_predicted():
 @pytest.mark.parametrize("layout", ["", str(TREE)])
 def test_a_table_that_its_queries_say_to_leave_is_left_with_the_reason(layout):
     done = changed(CLUSTERING, layout=layout, added_files=0, note="Leave it: nothing helps.")
-    plan = ClusteringPlan("t", "delta", layout, 0, 0, 0, 0, 0, 0, 0, 0.0, note="Leave it: nothing helps.")
+    plan = ClusteringPlan("t", "delta", layout, note="Leave it: nothing helps.")
     for said in (described(done, print_clustering), described(plan, print_plan)):
         assert "nothing to do Leave it: nothing helps." in said
     assert HIDDEN not in to_json(without_cuts(done))

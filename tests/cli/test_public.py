@@ -81,7 +81,7 @@ def test_a_dry_run_returns_the_plan_and_changes_nothing(tmp_path):
     write_deltalake(name, pa.table({"id": range(100), "x": range(100)}))
     plan = zonal.cluster(name, by=["id"], dry_run=True)
     assert isinstance(plan, ClusteringPlan)
-    assert (plan.layout, plan.files, plan.rows, plan.commits) == ("zorder(id)", 1, 100, 1)
+    assert (plan.layout, plan.change.files, plan.change.rows, plan.change.commits) == ("zorder(id)", 1, 100, 1)
     assert DeltaTable(name).version() == 0
     with pytest.raises(ZonalError, match="dry_run tells what a rewrite in place would do: leave out into"):
         zonal.cluster(name, by=["id"], into=f"delta:{name}2", dry_run=True)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.result_values import audit, clustering, health, hostile_advice
+from support.result_values import audit, clustering, health, hostile_advice, plan
 from zonal.report.machine.json_form import to_json
 
 KEYS = {
@@ -31,6 +31,11 @@ KEYS = {
         health,
         "blockers bytes columns columns_left_out condition delete_files deleted_rows files files_in_layout format "
         "largest_file layout median_file name partitioning partitions problems rows smallest_file time version",
+    ),
+    "plan": (
+        plan,
+        "bytes commits cores file_size file_size_reason files format layout layout_recorded lookups merges new_bytes "
+        "new_files not_taken note partitions properties queries rows seconds share_before share_predicted table",
     ),
 }
 QUERY = (

@@ -40,9 +40,9 @@ def test_files_have_about_the_size_that_is_asked_for(kind, tmp_path):
         plan = table.plan(**asked)
         table.cluster(**asked)
         sizes = np.array([file.size for file in table.files()])
-        assert plan.rows == 60_000
-        assert 0.8 < len(sizes) / plan.new_files < 1.25
-        assert 0.8 < sizes.sum() / plan.new_bytes < 1.25
+        assert plan.change.rows == 60_000
+        assert 0.8 < len(sizes) / plan.change.new_files < 1.25
+        assert 0.8 < sizes.sum() / plan.change.new_bytes < 1.25
         shares += (sizes / target).tolist()
         assert np.mean([0.6 < size / target < 1.6 for size in sizes]) >= 0.9, sorted(sizes / target)
     assert len(shares) > 100
@@ -61,10 +61,10 @@ def test_files_whose_rows_no_metadata_counts_are_cut_to_size_too(tmp_path):
         log.write_text("".join(json.dumps(action) + "\n" for action in actions))
     asked = {"by": ["x", "y"], "target_file_size": 10_000}
     plan = table.plan(**asked)
-    assert plan.rows == 4000
+    assert plan.change.rows == 4000
     table.cluster(**asked)
     assert len(table.files()) >= 5
-    assert 0.8 < len(table.files()) / plan.new_files < 1.25
+    assert 0.8 < len(table.files()) / plan.change.new_files < 1.25
     assert_same_rows(table.rows(), before)
 
 

@@ -85,14 +85,14 @@ def test_three_layouts_one_after_the_other_and_back(kind, tmp_path):
 def test_a_dry_run_names_what_it_would_merge_and_what_not(tmp_path):
     table = home("delta", tmp_path).make([pa.concat_tables([day(number, 300) for number in range(20)])])
     plan = table.plan(layout=LAYOUT)
-    assert plan.merges
-    assert "no file is clustered yet" in plan.merges[0]
+    assert plan.merging.merges
+    assert "no file is clustered yet" in plan.merging.merges[0]
     table.cluster(layout=LAYOUT)
     table.append(day(20, 10))
     plan = table.plan()
-    assert not plan.files
+    assert not plan.change.files
     assert "wait until there are" in plan.note
-    assert plan.not_taken
+    assert plan.merging.not_taken
 
 
 @pytest.mark.parametrize(("given", "message"), [("soon", "neither a number of scans"), ("20", "judged by queries")])

@@ -72,7 +72,10 @@ def test_a_given_layout_is_held_against_what_queries_were_predicted_to_read(kind
     done = table.cluster(**asked)
     assert Layout.parse(done.layout).kind == layout
     assert done.predicted.queries == 38, "all of them: nothing was chosen with them"
-    assert (plan.share_before, plan.share_predicted) == (done.predicted.share_before, done.predicted.share_predicted)
+    assert (plan.reads.share_before, plan.reads.share_predicted) == (
+        done.predicted.share_before,
+        done.predicted.share_predicted,
+    )
     assert done.predicted.share_after < 0.9 * done.predicted.share_before
     assert done.predicted.share_predicted == pytest.approx(done.predicted.share_after, rel=0.15, abs=0.01)
     assert done.note == ""
@@ -85,8 +88,7 @@ def test_the_same_layout_and_log_give_the_same_numbers_however_it_was_chosen(tmp
     asked = {"queries": [log_in(tmp_path)], "target_file_size": SIZE}
     learned = table.plan(layout=kind, **asked)
     given = table.plan(layout=Layout.parse(learned.layout), **asked)
-    assert (learned.queries, learned.share_before) == (given.queries, given.share_before)
-    assert learned.share_predicted == given.share_predicted
+    assert learned.reads == given.reads
 
 
 def test_what_is_predicted_of_the_whole_table_is_told_where_a_part_is_rewritten(tmp_path):
@@ -106,8 +108,8 @@ def test_every_rewrite_tells_how_many_files_and_bytes_were_expected(kind, tmp_pa
     plan = table.plan(by=["time", "tenant"], target_file_size=SIZE)
     done = table.cluster(by=["time", "tenant"], target_file_size=SIZE)
     assert (done.change.predicted_files, done.change.predicted_bytes) == (
-        plan.new_files,
-        pytest.approx(plan.new_bytes, rel=0.01),
+        plan.change.new_files,
+        pytest.approx(plan.change.new_bytes, rel=0.01),
     )
     assert done.change.predicted_files == pytest.approx(done.change.added_files, rel=0.1)
     assert done.change.predicted_bytes == pytest.approx(done.change.added_bytes, rel=0.15)
@@ -150,7 +152,7 @@ def test_a_table_that_its_queries_read_whole_is_left_as_it_is(tmp_path):
     assert (done.run.versions, done.change.added_files) == ((), 0)
     assert done.note.startswith("Leave it")
     plan = table.plan(layout="auto", queries=everything, target_file_size=SIZE)
-    assert (plan.files, plan.note) == (0, done.note)
+    assert (plan.change.files, plan.note) == (0, done.note)
     assert table.listing() == before
 
 
@@ -160,9 +162,9 @@ def test_a_dry_run_predicts_what_queries_will_read(tmp_path):
     asked = {"layout": "tree", "queries": Workload.of(dashboard()), "target_file_size": SIZE}
     plan = table.plan(**asked)
     assert table.listing() == before
-    assert plan.share_predicted < plan.share_before
+    assert plan.reads.share_predicted < plan.reads.share_before
     done = table.cluster(**asked)
-    assert plan.share_predicted == pytest.approx(done.predicted.share_predicted)
+    assert plan.reads.share_predicted == pytest.approx(done.predicted.share_predicted)
     assert plan.layout == done.layout
 
 

@@ -81,7 +81,7 @@ def test_a_run_in_several_commits_does_all_of_it(kind, partitioning, tmp_path):
     plan = table.plan(by="x", commit_every=total // 3 + 2000)
     steps = []
     done = table.cluster(by="x", commit_every=total // 3 + 2000, progress=steps.append)
-    assert len(done.run.versions) == plan.commits == 3
+    assert len(done.run.versions) == plan.change.commits == 3
     assert len(set(done.run.versions)) == 3
     assert (done.change.removed_files, done.change.rows) == (old, 900)
     assert {(step.commit, step.commits) for step in steps if step.name == "committing"} == {(1, 3), (2, 3), (3, 3)}
@@ -97,17 +97,18 @@ def test_a_plan_writes_nothing_and_says_what_a_run_does(kind, tmp_path):
     plan = table.plan(by=["x", "y"], target_file_size=8000)
     assert (table.version(), table.listing()) == (version, listing)
     done = table.cluster(by=["x", "y"], target_file_size=8000)
-    assert (plan.files, plan.bytes, plan.rows) == (
+    assert (plan.change.files, plan.change.bytes, plan.change.rows) == (
         done.change.removed_files,
         done.change.removed_bytes,
         done.change.rows,
     )
-    assert (plan.partitions, plan.commits, plan.layout) == (3, 1, done.layout)
-    assert plan.new_files == pytest.approx(done.change.added_files, rel=0.2)
-    assert plan.new_bytes == pytest.approx(done.change.added_bytes, rel=0.3)
-    assert plan.seconds > 0
+    assert (plan.change.partitions, plan.change.commits, plan.layout) == (3, 1, done.layout)
+    assert plan.change.new_files == pytest.approx(done.change.added_files, rel=0.2)
+    assert plan.change.new_bytes == pytest.approx(done.change.added_bytes, rel=0.3)
+    assert plan.time.seconds > 0
     nothing = table.plan()
-    assert (nothing.files, nothing.bytes, nothing.rows, nothing.commits, nothing.new_files) == (0, 0, 0, 0, 0)
+    empty = nothing.change
+    assert (empty.files, empty.bytes, empty.rows, empty.commits, empty.new_files) == (0, 0, 0, 0, 0)
 
 
 def test_a_trial_counts_the_time_of_reading_and_of_sorting_by_the_rows_of_each(tmp_path, monkeypatch):

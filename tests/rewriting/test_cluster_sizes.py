@@ -43,9 +43,9 @@ def test_a_size_that_suits_the_table_is_told_and_recorded_and_stays(kind, tmp_pa
     suited = file_size.suited(int(now(table).files.sizes.sum()))
     plan = table.plan(by=["x", "y"])
     done = table.cluster(by=["x", "y"])
-    assert (plan.file_size, done.change.file_size) == (suited, suited)
-    assert plan.file_size_reason.startswith("which suits a table of ")
-    assert done.change.file_size_reason == plan.file_size_reason
+    assert (plan.change.file_size, done.change.file_size) == (suited, suited)
+    assert plan.change.file_size_reason.startswith("which suits a table of ")
+    assert done.change.file_size_reason == plan.change.file_size_reason
     assert done.layout == "zorder(x, y)", "nobody asked for it, so the layout doesn't insist on it"
     assert done.change.added_files > 4
     recorded = now(table).layout
@@ -80,7 +80,7 @@ def test_other_columns_keep_a_size_that_was_asked_for(kind, tmp_path):
     table = home(kind, tmp_path).make([rows_of(4_000)])
     table.cluster(by=["x", "y"], target_file_size="20KB")
     plan = table.plan(by=["z"], full=True)
-    assert (plan.layout, plan.file_size_reason) == ("zorder(z, file_size=20KB)", "as the table's layout has it")
+    assert (plan.layout, plan.change.file_size_reason) == ("zorder(z, file_size=20KB)", "as the table's layout has it")
     assert table.cluster(by=["z"], full=True).layout == "zorder(z, file_size=20KB)"
     assert table.cluster(layout="hilbert(x)", full=True, target_file_size="30KB").layout == "hilbert(x, file_size=30KB)"
 

@@ -131,7 +131,7 @@ def test_a_dry_run_says_that_the_layout_would_be_recorded_and_changes_nothing(cl
     table, _ = clustered
     before = table.listing()
     plan = table.plan(by=["z"], **TIGHT)
-    assert (plan.files, plan.layout_recorded, plan.layout) == (0, True, "zorder(z, file_size=12KB)")
+    assert (plan.change.files, plan.layout_recorded, plan.layout) == (0, True, "zorder(z, file_size=12KB)")
     assert table.listing() == before
     assert not table.plan(**TIGHT).layout_recorded
 

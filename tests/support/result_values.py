@@ -22,7 +22,7 @@ from zonal.auditing.audit import (
 from zonal.layouts.layout import Layout
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.rewriting.appended import Appended
-from zonal.rewriting.dry_run import ClusteringPlan
+from zonal.rewriting.dry_run import ClusteringPlan, EstimatedTime, PlannedFiles, PlannedReads
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, KeyDepth, LookUps, RewrittenFiles, Run
 from zonal.skipping.depth import Depth
@@ -85,7 +85,8 @@ def appended(name="plain"):
 
 def plan(name="plain"):
     layout = str(Layout("zorder", (name, "y")))
-    return ClusteringPlan(name, "delta", layout, 8, 10**6, 4000, 1, 1, 5, 9 * 10**5, 20.0, 0.9, 0.3, name)
+    change, reads = PlannedFiles(8, 10**6, 4000, 1, 1, 5, 9 * 10**5), PlannedReads(0, 0.9, 0.3)
+    return ClusteringPlan(name, "delta", layout, change, EstimatedTime(20.0), reads, note=name)
 
 
 def audit(name="plain"):

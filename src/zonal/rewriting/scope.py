@@ -27,7 +27,7 @@ class Scope:
 
     Example:
         >>> plan = zonal.cluster("orders", by="id", scope=zonal.Scope(where="id > 3", max_bytes="1MB"), dry_run=True)
-        >>> plan.commits
+        >>> plan.change.commits
         1
     """
 

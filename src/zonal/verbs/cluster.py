@@ -93,7 +93,7 @@ def cluster(
 
     Example:
         >>> plan = zonal.cluster("orders", by=["id", "day"], dry_run=True)
-        >>> plan.layout, plan.files, plan.rows
+        >>> plan.layout, plan.change.files, plan.change.rows
         ('zorder(id, day)', 4, 40)
         >>> zonal.cluster("orders", by=["id", "day"]).change.added_files  # doctest: +SKIP
         1

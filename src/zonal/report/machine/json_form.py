@@ -19,7 +19,7 @@ from zonal.auditing.audit import (
     QueryReads,
 )
 from zonal.layouts.layout import Layout, short_text
-from zonal.rewriting.dry_run import ClusteringPlan
+from zonal.rewriting.dry_run import ClusteringPlan, EstimatedTime, PlannedFiles, PlannedMerges, PlannedReads
 from zonal.rewriting.outcome import Clustering, LookUps, RewrittenFiles, Run
 from zonal.snapshot import TableVersion
 from zonal.verbs.clean import Cleaning
@@ -36,11 +36,15 @@ _GROUPS = (
     RewrittenFiles,
     Circumstances,
     Deletes,
+    EstimatedTime,
     Excess,
     FileSizes,
     Judgment,
     LookUps,
     MeanReads,
+    PlannedFiles,
+    PlannedMerges,
+    PlannedReads,
     QueryReads,
     Run,
     TableVersion,

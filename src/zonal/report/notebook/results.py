@@ -223,7 +223,7 @@ def _appended(done: Appended) -> Iterator[Html]:
 
 def _plan(plan: ClusteringPlan) -> Iterator[Html]:
     yield _heading("Plan for ", plan.table)
-    if not plan.files:
+    if not plan.change.files:
         yield element("p", text(_nothing(plan), _LONG))
         return
     yield _facts(plan_facts(plan))

@@ -28,7 +28,7 @@ def print_clustering(console: Console, done: Clustering) -> None:
 
 def print_plan(console: Console, plan: ClusteringPlan) -> None:
     """Print what `cluster` would do."""
-    if not plan.files:
+    if not plan.change.files:
         _line(console, "to record" if plan.layout_recorded else "nothing to do", nothing_text(plan))
         return
     _line(console, "table", f"{plan.table} ({plan.format})")
@@ -128,27 +128,28 @@ def _size_facts(size: int, reason: str) -> Iterator[Fact]:
 def plan_facts(plan: ClusteringPlan) -> Iterator[Fact]:
     """Say what a rewrite would do."""
     yield "layout", short_text(plan.layout)
-    partitions = f" in {plural(plan.partitions, 'partition')}" if plan.partitions > 1 else ""
-    old = f"{plural(plan.files, 'file')}{partitions}, {size_text(plan.bytes)}, {plural(plan.rows, 'row')}"
+    change = plan.change
+    partitions = f" in {plural(change.partitions, 'partition')}" if change.partitions > 1 else ""
+    old = f"{plural(change.files, 'file')}{partitions}, {size_text(change.bytes)}, {plural(change.rows, 'row')}"
     yield "to rewrite", old
-    for text in plan.merges:
+    for text in plan.merging.merges:
         yield "merge", text
-    for text in plan.not_taken:
+    for text in plan.merging.not_taken:
         yield "not merged", text
-    yield "into", f"about {plural(plan.new_files, 'file')}, {size_text(plan.new_bytes)}"
-    yield from _size_facts(plan.file_size, plan.file_size_reason)
-    if plan.share_before is not None and plan.share_predicted is not None:
-        before, after = share_text(plan.share_before), share_text(plan.share_predicted)
-        queries = plural(plan.queries, "query", "queries")
+    yield "into", f"about {plural(change.new_files, 'file')}, {size_text(change.new_bytes)}"
+    yield from _size_facts(change.file_size, change.file_size_reason)
+    if plan.reads.share_before is not None and plan.reads.share_predicted is not None:
+        before, after = share_text(plan.reads.share_before), share_text(plan.reads.share_predicted)
+        queries = plural(plan.reads.queries, "query", "queries")
         yield "queries", f"{queries} read {before} of the bytes now, and {after} afterwards, as predicted"
     yield from _property_facts(plan.properties)
-    yield "commits", f"{plan.commits:,}"
+    yield "commits", f"{change.commits:,}"
     for each in plan.lookups:
         after = f"{share_text(each.in_commits)} of the files afterwards"
         yield "look-up", f"one {each.column}: {after}, {share_text(each.at_once)} after a single commit, as predicted"
     if plan.note:
         yield "note", plan.note
-    if cost := cost_text(plan.lookups, plan.commits):
+    if cost := cost_text(plan.lookups, change.commits):
         yield "note", cost
-    cores = f"{plural(plan.cores, 'core')} of this machine" if plan.cores > 1 else "one core of this machine"
-    yield "time", f"{duration_text(plan.seconds)} on {cores}, if nothing else runs there"
+    cores = f"{plural(plan.time.cores, 'core')} of this machine" if plan.time.cores > 1 else "one core of this machine"
+    yield "time", f"{duration_text(plan.time.seconds)} on {cores}, if nothing else runs there"
