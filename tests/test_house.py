@@ -57,6 +57,17 @@ def test_functions_take_about_ten_parameters(package):
     assert many == {}
 
 
+def test_an_option_of_commands_is_declared_once():
+    places = defaultdict(list)
+    for path in (SOURCE / "cli").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("typer.Option", "typer.Argument"):
+                said = {each.arg: ast.unparse(each.value) for each in node.keywords}
+                places[said.get("help", "")].append(path.name)
+    shared = {text: found for text, found in places.items() if len(set(found)) > 1}
+    assert shared == {}
+
+
 def test_aliases_of_arrays_are_in_one_module():
     for path in MODULES:
         if path.name != "arrays.py":

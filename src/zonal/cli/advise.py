@@ -6,19 +6,23 @@ import typer
 from rich.console import Console
 
 from zonal.cli.options import (
-    LOGS,
     Catalog,
+    HideLiterals,
     LogCap,
     LogDialect,
     LogHalfLife,
     LogNames,
+    LogPaths,
     LogTimezone,
     LogViews,
     OutputAs,
     OutputFormat,
     ReportTo,
+    SampleRows,
+    Seed,
     Storage,
     TableName,
+    TargetFileSize,
     check_report,
     pairs,
     printing,
@@ -31,14 +35,12 @@ from zonal.report.terminal.progress import step_bar
 
 def advise(
     table: TableName,
-    queries: Annotated[list[str], typer.Option("--queries", metavar="LOG", help=LOGS, show_default=False)],
+    queries: LogPaths,
     name: LogNames = None,
     dialect: LogDialect = None,
     timezone: LogTimezone = "UTC",
     view: LogViews = None,
-    target_file_size: Annotated[
-        str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="by the table's size")
-    ] = None,
+    target_file_size: TargetFileSize = None,
     half_life: LogHalfLife = None,
     cap: LogCap = 0.2,
     scan_price: Annotated[float, typer.Option(metavar="DOLLARS", help="Price of a TB that queries read.")] = 5.0,
@@ -48,11 +50,9 @@ def advise(
     per_day: Annotated[
         float | None, typer.Option(metavar="NUMBER", help="Scans of the table a day.", show_default="as in the logs")
     ] = None,
-    hide_literals: Annotated[
-        bool, typer.Option("--hide-literals", help="Print no values that queries compare with.")
-    ] = False,
-    sample_rows: Annotated[int, typer.Option(metavar="NUMBER", help="Rows to look at.")] = 60_000,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    hide_literals: HideLiterals = False,
+    sample_rows: SampleRows = 60_000,
+    seed: Seed = 0,
     catalog: Catalog = None,
     storage_option: Storage = None,
     output: OutputAs = OutputFormat.text,

@@ -11,13 +11,17 @@ from zonal.cli.options import (
     NoDatabase,
     OutputAs,
     OutputFormat,
+    SparkConf,
+    SparkRemote,
     Storage,
     TableName,
     done_already,
     history,
+    key_columns,
     names_in,
     pairs,
     printing,
+    spark_master,
 )
 from zonal.errors import ZonalError, quoted
 from zonal.report.terminal.progress import rewrite_bar
@@ -28,13 +32,7 @@ def append(
     files: Annotated[
         list[str], typer.Argument(metavar="FILES…", help="Parquet files, folders of them, or other tables.")
     ],
-    by: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns to cluster by, separated by commas, where the table records no layout.",
-            show_default="the recorded layout's",
-        ),
-    ] = None,
+    by: Annotated[str | None, key_columns("those of the recorded layout; needed where there is none")] = None,
     layout: Annotated[
         str | None,
         typer.Option(
@@ -49,16 +47,9 @@ def append(
             show_default=False,
         ),
     ] = None,
-    master: Annotated[
-        str | None, typer.Option(help="Sort on this Spark master.", show_default="this process, without Spark")
-    ] = None,
-    remote: Annotated[
-        str | None, typer.Option(help="Sort on a Spark Connect server, as sc://HOST.", show_default=False)
-    ] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting; may be repeated.", show_default=False),
-    ] = None,
+    master: Annotated[str | None, spark_master("here")] = None,
+    remote: SparkRemote = None,
+    conf: SparkConf = None,
     catalog: Catalog = None,
     storage_option: Storage = None,
     database: DatabaseUrl = None,

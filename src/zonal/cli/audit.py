@@ -11,17 +11,21 @@ import typer
 from rich.console import Console
 
 from zonal.cli.options import (
-    LOGS,
+    OUTPUT,
     Catalog,
     DatabaseUrl,
+    HideLiterals,
     LogCap,
     LogDialect,
     LogHalfLife,
     LogNames,
     LogTimezone,
     LogViews,
+    MaybeLogPaths,
     NoDatabase,
     ReportTo,
+    SampleRows,
+    Seed,
     Storage,
     check_report,
     is_given,
@@ -66,9 +70,7 @@ def audit(
             metavar="TABLE", help="A table, named as for `show`; or many of them, by --config.", show_default=False
         ),
     ] = None,
-    queries: Annotated[
-        list[str] | None, typer.Option("--queries", metavar="LOG", help=LOGS, show_default=False)
-    ] = None,
+    queries: MaybeLogPaths = None,
     name: LogNames = None,
     dialect: LogDialect = None,
     timezone: LogTimezone = "UTC",
@@ -110,14 +112,12 @@ def audit(
     config: Annotated[
         Path | None, typer.Option(metavar="FILE.toml", help="Audit all tables of a file.", show_default=False)
     ] = None,
-    hide_literals: Annotated[
-        bool, typer.Option("--hide-literals", help="Print no values that queries compare with.")
-    ] = False,
-    sample_rows: Annotated[int, typer.Option(metavar="NUMBER", help="Rows to look at.")] = 60_000,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    hide_literals: HideLiterals = False,
+    sample_rows: SampleRows = 60_000,
+    seed: Seed = 0,
     catalog: Catalog = None,
     storage_option: Storage = None,
-    output: Annotated[AuditOutput, typer.Option("--output", help="What to print.")] = AuditOutput.text,
+    output: Annotated[AuditOutput, OUTPUT] = AuditOutput.text,
     report: ReportTo = None,
 ) -> None:
     """Replay a log of queries on a table's statistics: what they read, whether that drifts, and which commit did it."""

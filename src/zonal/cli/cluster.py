@@ -6,28 +6,34 @@ import typer
 from rich.console import Console
 
 from zonal.cli.options import (
-    LOGS,
     Catalog,
     DatabaseUrl,
+    HideLiterals,
     LogCap,
     LogDialect,
     LogHalfLife,
     LogNames,
     LogTimezone,
     LogViews,
+    MaybeLogPaths,
     NoDatabase,
     OutputAs,
     OutputFormat,
     ReportTo,
+    SparkConf,
+    SparkRemote,
     Storage,
     TableName,
+    TargetFileSize,
     check_report,
     done_already,
     history,
     is_given,
+    key_columns,
     names_in,
     pairs,
     printing,
+    spark_master,
     views_in,
     write_report,
 )
@@ -39,10 +45,7 @@ from zonal.report.terminal.progress import rewrite_bar
 def cluster(
     context: typer.Context,
     table: TableName,
-    by: Annotated[
-        str | None,
-        typer.Option(help="Columns to cluster by, separated by commas.", show_default="the recorded layout's"),
-    ] = None,
+    by: Annotated[str | None, key_columns("the recorded layout's")] = None,
     layout: Annotated[
         str | None,
         typer.Option(
@@ -51,22 +54,15 @@ def cluster(
             show_default="zorder",
         ),
     ] = None,
-    queries: Annotated[
-        list[str] | None, typer.Option("--queries", metavar="LOG", help=LOGS, show_default=False)
-    ] = None,
+    queries: MaybeLogPaths = None,
     name: LogNames = None,
     dialect: LogDialect = None,
     timezone: LogTimezone = "UTC",
     view: LogViews = None,
     half_life: LogHalfLife = None,
     cap: LogCap = 0.2,
-    hide_literals: Annotated[
-        bool,
-        typer.Option("--hide-literals", help="Print no values that queries compare with, as the cuts of a tree are."),
-    ] = False,
-    target_file_size: Annotated[
-        str | None, typer.Option(help="Size of the new files, such as 128MB.", show_default="by the table's size")
-    ] = None,
+    hide_literals: HideLiterals = False,
+    target_file_size: TargetFileSize = None,
     where: Annotated[
         str | None, typer.Option(help="Rewrite only files that might hold a matching row.", show_default=False)
     ] = None,
@@ -110,15 +106,9 @@ def cluster(
     max_amplification: Annotated[
         float | None, typer.Option(help="Most bytes to rewrite per byte that arrived.", show_default="3")
     ] = None,
-    master: Annotated[
-        str | None,
-        typer.Option(help="Spark master, or here for threads of this process, without Spark.", show_default="local[*]"),
-    ] = None,
-    remote: Annotated[str | None, typer.Option(help="Spark Connect server, as sc://HOST.", show_default=False)] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting; may be repeated.", show_default=False),
-    ] = None,
+    master: Annotated[str | None, spark_master("local[*]")] = None,
+    remote: SparkRemote = None,
+    conf: SparkConf = None,
     catalog: Catalog = None,
     storage_option: Storage = None,
     database: DatabaseUrl = None,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from zonal.cli.options import check_report, names_in
+from zonal.cli.options import check_report, key_columns, names_in
 from zonal.errors import quoted
 
 
@@ -15,10 +15,7 @@ def demo(
         Path | None,
         typer.Option(help="Parquet file or folder to use instead of the made telemetry.", show_default=False),
     ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(help="Columns to cluster by, separated by commas.", show_default="what a log of queries says"),
-    ] = None,
+    by: Annotated[str | None, key_columns("what a log of queries says")] = None,
     rows: Annotated[int, typer.Option(min=1_000, max=20_000_000, help="Rows of telemetry to make.")] = 1_000_000,
     files: Annotated[int, typer.Option(min=2, max=10_000, help="Files of a table before it is clustered.")] = 240,
     table_format: Annotated[

@@ -49,7 +49,8 @@ Storage = Annotated[
         help="Option of the storage; may be repeated. @env:NAME and @file:PATH are values that stand there.",
     ),
 ]
-OutputAs = Annotated[OutputFormat, typer.Option("--output", help="What to print.")]
+OUTPUT = typer.Option("--output", help="What to print.")
+OutputAs = Annotated[OutputFormat, OUTPUT]
 ReportTo = Annotated[
     Path | None, typer.Option("--report", metavar="FILE.html", help="Write a page, too.", show_default=False)
 ]
@@ -90,7 +91,43 @@ DatabaseUrl = Annotated[
     ),
 ]
 NoDatabase = Annotated[bool, typer.Option("--no-database", help="Use and keep no history.")]
-LOGS = "A log of queries (.sql, .jsonl, .csv, .parquet, Spark event log) or a folder of them; may be repeated."
+_LOG = typer.Option(
+    "--queries",
+    metavar="LOG",
+    help="A log of queries (.sql, .jsonl, .csv, .parquet, Spark event log) or a folder of them; may be repeated.",
+    show_default=False,
+)
+LogPaths = Annotated[list[str], _LOG]
+MaybeLogPaths = Annotated[list[str] | None, _LOG]
+HideLiterals = Annotated[
+    bool, typer.Option("--hide-literals", help="Print no values that queries compare with, as the cuts of a tree are.")
+]
+TargetFileSize = Annotated[
+    str | None,
+    typer.Option(
+        "--target-file-size", help="Size of the new files, such as 128MB.", show_default="by the table's size"
+    ),
+]
+SampleRows = Annotated[int, typer.Option("--sample-rows", metavar="NUMBER", help="Rows to look at.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+SparkRemote = Annotated[
+    str | None, typer.Option("--remote", help="Spark Connect server, as sc://HOST.", show_default=False)
+]
+SparkConf = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting; may be repeated.", show_default=False),
+]
+
+
+def key_columns(default: str) -> Any:  # noqa: ANN401 - typer's own type of an option
+    """Return the option for key columns, with what they are by default."""
+    return typer.Option("--by", help="Columns to cluster by, separated by commas.", show_default=default)
+
+
+def spark_master(default: str) -> Any:  # noqa: ANN401
+    """Return the option for where Spark runs, with where that is by default."""
+    text = "Spark master, or here for threads of this process, without Spark."
+    return typer.Option("--master", help=text, show_default=default)
 
 
 STOPPED = 130
