@@ -17,12 +17,13 @@ from support.hostile_names import HOSTILE
 from support.html_reader import Page
 from zonal.advising.advice import Caution
 from zonal.layouts.layout import Layout
+from zonal.report.clustering import clustering_blocks, plan_blocks
 from zonal.report.command import CommandOptions, cluster_command, shell_word
 from zonal.report.machine.json_form import to_json, without_cuts
 from zonal.report.page.advise import advice_page
 from zonal.report.page.frame import bar, element, text
 from zonal.report.terminal.advise import print_advice
-from zonal.report.terminal.cluster import print_clustering, print_plan
+from zonal.report.terminal.blocks import print_blocks
 from zonal.rewriting.dry_run import ClusteringPlan, PlannedFiles, PlannedReads
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, LookUps, RewrittenFiles, Run
@@ -197,11 +198,11 @@ def test_tables_have_captions_and_headings():
 
 
 def test_bars_show_the_share_and_its_interval():
-    drawn = bar(0.25, 0.2, 0.3, 0.5)
+    drawn = bar(0.25, (0.2, 0.3), 0.5)
     assert 'class="bar" width="50.00"' in drawn
     assert "M40.00 5H60.00" in drawn
-    assert 'class="bar" width="0.00"' in bar(math.nan, math.nan, math.inf, 0.5)
-    assert 'class="bar" width="100.00"' in bar(7.0, 0.0, 9.0, 1.0)
+    assert 'class="bar" width="0.00"' in bar(math.nan, (math.nan, math.inf), 0.5)
+    assert 'class="bar" width="100.00"' in bar(7.0, (0.0, 9.0), 1.0)
 
 
 # --- JSON ------------------------------------------------------------------------------------------------------------
@@ -246,26 +247,26 @@ def test_hidden_values_are_in_no_output():
 def test_a_clustering_without_cuts_tells_its_leaves():
     assert HIDDEN in to_json(CLUSTERING)
     assert json.loads(to_json(without_cuts(CLUSTERING)))["layout"] == "tree(ts, payload_id; 214 leaves)"
-    assert HIDDEN not in described(CLUSTERING, print_clustering)
+    assert HIDDEN not in described(clustering_blocks(CLUSTERING))
 
 
-def described(result, show):
+def described(blocks):
     out = io.StringIO()
-    show(Console(file=out, width=100), result)
+    print_blocks(Console(file=out, width=100), blocks)
     return out.getvalue()
 
 
 def test_a_clustering_holds_what_was_predicted_against_what_came_out():
     done = replace(CLUSTERING, predicted=Predicted(212, 0.378, 0.0612, 0.0623))
-    said = described(done, print_clustering)
+    said = described(clustering_blocks(done))
     assert "212 queries read 37.8% of the bytes before, 6.2% now; 6.1% were predicted" in said
-    assert "queries" not in described(CLUSTERING, print_clustering)
+    assert "queries" not in described(clustering_blocks(CLUSTERING))
     assert json.loads(to_json(done))["predicted"]["share_after"] == 0.0623
 
 
 def test_a_plan_tells_what_is_predicted():
     plan = ClusteringPlan("t", "delta", str(TREE), PlannedFiles(files=9), reads=PlannedReads(7, 0.5, 0.05))
-    said = described(plan, print_plan)
+    said = described(plan_blocks(plan))
     assert "7 queries read 50.0% of the bytes now, and 5.0% afterwards, as predicted" in said
     assert HIDDEN not in said
 
@@ -274,6 +275,6 @@ def test_a_plan_tells_what_is_predicted():
 def test_a_table_that_its_queries_say_to_leave_is_left_with_the_reason(layout):
     done = changed(CLUSTERING, layout=layout, added_files=0, note="Leave it: nothing helps.")
     plan = ClusteringPlan("t", "delta", layout, note="Leave it: nothing helps.")
-    for said in (described(done, print_clustering), described(plan, print_plan)):
-        assert "nothing to do Leave it: nothing helps." in said
+    for said in (described(clustering_blocks(done)), described(plan_blocks(plan))):
+        assert "Nothing to do.\nLeave it: nothing helps." in said
     assert HIDDEN not in to_json(without_cuts(done))

@@ -104,4 +104,4 @@ def test_a_notebook_shows_it(table):
     with clock(now() + WEEK):
         html = html_of(clean(table.name, expire="7d"))
     assert "removed from the table" in html
-    assert "Nothing was changed." in html
+    assert "Nothing was changed: add yes to do it." in html

@@ -217,7 +217,7 @@ def test_an_interrupt_while_a_rewrite_is_printed_tells_its_version(table, monkey
         raise KeyboardInterrupt
 
     monkeypatch.setattr("zonal.verbs.cluster.runner_at", lambda *_: nullcontext(run_here))
-    monkeypatch.setattr("zonal.report.terminal.cluster.print_clustering", interrupt)
+    monkeypatch.setattr("zonal.report.terminal.blocks.print_blocks", interrupt)
     monkeypatch.setattr(sys, "argv", ["zonal", "cluster", str(table), "--by", "id", "--no-database"])
     with pytest.raises(SystemExit) as stopped:
         main()

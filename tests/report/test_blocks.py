@@ -1,6 +1,7 @@
 """Blocks are drawn by three renderers: each escapes what they hold, and none leaves a table out."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -10,7 +11,9 @@ from support.html_reader import Page
 from support.result_values import explanation, health, picture
 from zonal.report.blocks import (
     Cell,
+    Chapter,
     Colophon,
+    Command,
     DepthChart,
     Facts,
     FileChart,
@@ -22,6 +25,8 @@ from zonal.report.blocks import (
     Remarks,
     Sentences,
     TableBlock,
+    TableRow,
+    Tiles,
     Title,
 )
 from zonal.report.explanation import explanation_blocks
@@ -32,10 +37,14 @@ from zonal.report.terminal.blocks import print_blocks
 
 
 def blocks(name):
-    columns = (Heading("name", is_number=False), Heading("share", "part"))
-    table = TableBlock("Shares", "Of all.", columns, [(name, [Cell("25.0%", 0.25, name)])], name)
+    columns = (Heading("name", kind="text"), Heading("share", "part"), Heading("version", kind="digits"))
+    cells = [Cell("25.0%", 0.25, name, (0.2, 0.3), 0.5), Cell(name)]
+    row = TableRow(name, cells, (name,), name, "bad", is_code=True, place="here")
+    table = TableBlock("Shares", "Of all.", columns, [row], name)
     return [
-        Title("About ", name), Sentences([name, ""], "bad"), Facts([("label", name)]), Paragraph(name, is_code=True),
+        Title("About ", name), Chapter(name, "here"), Sentences([name, ""], "bad"), Command(name, name),
+        Tiles([(name, name)]), Facts([("label", name)], heading="Facts"), replace(table, instead=[name]),
+        Facts([("label", name)]), Paragraph(name, is_code=True),
         Paragraph(name), Lines("Notes", [name]), Remarks([name]), table, Listing(table, "1 file", [name]),
         FileChart(picture(name)), ReadsChart(picture(name)), DepthChart([]), Colophon("Made by hand."),
     ]  # fmt: skip
@@ -49,7 +58,7 @@ def printed(given, width=100):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_page_escapes_what_blocks_hold(name):
-    page, plain = (blocks_page(each, blocks(each)) for each in (name, "plain"))
+    page, plain = (blocks_page(blocks(each)) for each in (name, "plain"))
     assert Page(page).tags == Page(plain).tags, "a name adds no element"
 
 
@@ -62,13 +71,13 @@ def test_a_terminal_escapes_what_blocks_hold(name):
 @pytest.mark.parametrize(("make", "given"), [(health, health_blocks), (explanation, explanation_blocks)])
 def test_a_table_is_the_same_wherever_it_is_drawn(make, given):
     result = make("ts")
-    said, page, notebook = printed(given(result), 200), Page(blocks_page("t", given(result))).text, html_of(result)
+    said, page, notebook = printed(given(result), 200), Page(blocks_page(given(result))).text, html_of(result)
     tables = [each for each in given(result) if isinstance(each, TableBlock)]
     assert tables
     for table in tables:
-        for name, cells in table.rows:
-            for text in (name, *(cell.text for cell in cells)):
-                assert text in said
+        for row in table.rows:
+            for text in (row.name, *(cell.text for cell in row.cells)):
+                assert text in said or table.instead is not None
                 assert text in page
                 assert text in Page(notebook).text
 
@@ -77,4 +86,4 @@ def test_what_is_empty_is_not_drawn():
     nothing = TableBlock("Shares", "Of all.", (Heading("name"),), [])
     empty = [nothing, Lines("Notes", []), Listing(nothing, "0 files"), FileChart(None), Remarks([])]
     assert printed(empty) == ""
-    assert "<section" not in blocks_page("t", empty)
+    assert "<section" not in blocks_page(empty)

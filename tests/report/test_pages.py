@@ -13,15 +13,16 @@ import pytest
 
 from support import picture_values as made
 from support.grouped import changed, names_of
+from support.pages import clustering_page, explanation_page, health_page
 from zonal.auditing.audit import Audit
 from zonal.errors import ZonalError
 from zonal.picture.picture import picture_of
 from zonal.report.machine.json_form import to_json
 from zonal.report.page import plotly
+from zonal.report.page.audit import audit_page
 from zonal.report.page.charts import packed, packed_bits, scripts_of
 from zonal.report.page.file_charts import MOST_DATA, depth_chart, files_chart
 from zonal.report.page.frame import Html, Scripts, page
-from zonal.report.page.results import audit_page, clustering_page, explanation_page, health_page
 from zonal.report.page.share_charts import reads_chart
 from zonal.report.wording import share_text
 from zonal.rewriting.outcome import Clustering
@@ -288,7 +289,7 @@ def test_a_run_that_did_nothing_says_so():
         note="The queries read little already.",
     )  # fmt: skip
     words = Read(clustering_page(idle)).text
-    assert "Nothing was changed. The queries read little already." in words
+    assert "Nothing to do. The queries read little already." in words
 
 
 # --- What is true -----------------------------------------------------------------------------------------------------

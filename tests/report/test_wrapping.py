@@ -14,11 +14,11 @@ from rich.text import Text
 from support.advice_values import advice
 from support.audit_values import RECORD, RUN
 from support.result_values import audit, clustering, health
+from zonal.report.clustering import clustering_blocks
 from zonal.report.health import health_blocks
 from zonal.report.terminal.advise import print_advice
 from zonal.report.terminal.audit import print_audit
 from zonal.report.terminal.blocks import print_blocks
-from zonal.report.terminal.cluster import print_clustering
 from zonal.report.terminal.text import print_line, print_list
 from zonal.report.terminal.trend import print_trend
 from zonal.report.wrap import fit, wrapped
@@ -54,7 +54,7 @@ def test_a_path_stays_behind_its_bullet_and_spaces_stay():
 RESULTS = {
     "advice": lambda console: print_advice(console, advice()),
     "an audit": lambda console: print_audit(console, audit("payload_id")),
-    "a rewrite": lambda console: print_clustering(console, clustering("payload_id")),
+    "a rewrite": lambda console: print_blocks(console, clustering_blocks(clustering("payload_id"))),
     "health": lambda console: print_blocks(console, health_blocks(health("payload_id"))),
     "a trend": lambda console: print_trend(console, "events", [RECORD] * 2, [RUN] * 2, 0.3),
 }

@@ -163,8 +163,8 @@ def test_a_dry_run_prints_that_there_is_little_to_gain(tmp_path):
     [("delta", "VACUUM delta.`"), ("iceberg v2", "CALL CATALOG.system.expire_snapshots('db.t')")],
 )
 def test_the_result_says_which_files_stay_and_what_removes_them(tmp_path, kind, how):
+    from zonal.report.clustering import clustering_facts
     from zonal.report.machine.json_form import to_json
-    from zonal.report.terminal.cluster import clustering_facts
 
     table = home(kind, tmp_path).make(parts_of(telemetry(400), 3))
     done = table.cluster(by=["x", "y"])

@@ -141,9 +141,9 @@ def test_the_command_line_says_what_is_recorded(tmp_path):
     table.cluster(by=["x", "y"], **SIZE)
     asked = ["cluster", table.name, "--by", "z", "--max-amplification", "1"]
     told = " ".join(CliRunner().invoke(app, [*asked, "--dry-run"]).output.split())
-    assert "to record zorder(z, file_size=12KB) would be the layout of" in told
+    assert "zorder(z, file_size=12KB) would be the layout of" in told
     told = " ".join(CliRunner().invoke(app, asked).output.split())
-    assert "recorded zorder(z, file_size=12KB) is the layout of" in told
+    assert "zorder(z, file_size=12KB) is the layout of" in told
     assert "Files stay as they are." in told
     last = json.loads(sorted((table.root / "_delta_log").glob("*.json"))[-1].read_text().split("\n")[0])
     assert last["commitInfo"]["operation"] == "SET TBLPROPERTIES"

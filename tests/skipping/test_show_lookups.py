@@ -10,8 +10,8 @@ from pyiceberg.types import DateType, IntegerType
 
 import zonal
 from support.cluster_tables import Delta, Iceberg
-from zonal.report.page.results import clustering_page, health_page
-from zonal.report.terminal.cluster import clustering_facts
+from support.pages import clustering_page, health_page
+from zonal.report.clustering import clustering_facts
 
 ROWS = 1200
 LITERALS = {"user": str, "part": lambda value: f"'{value}'", "ts": lambda value: f"TIMESTAMP '{value}'"}

@@ -57,8 +57,9 @@ def append(
     output: OutputAs = OutputFormat.text,
 ) -> None:
     """Append rows to a Delta or Iceberg table in one atomic commit; their files are in the table's layout already."""
+    from zonal.report.appended import appended_blocks, appended_text  # noqa: PLC0415
     from zonal.report.machine.json_form import to_json  # noqa: PLC0415
-    from zonal.report.terminal.append import appended_text, print_appended  # noqa: PLC0415
+    from zonal.report.terminal.blocks import print_blocks  # noqa: PLC0415
     from zonal.spark.place import Spark  # noqa: PLC0415
     from zonal.verbs.append import append as add  # noqa: PLC0415
 
@@ -70,7 +71,7 @@ def append(
             storage_options=pairs("--storage-option", storage_option), database=kept, progress=progress,
         )  # fmt: skip
     with done_already(appended_text(done)), printing():
-        typer.echo(to_json(done)) if output is OutputFormat.json else print_appended(Console(), done)
+        typer.echo(to_json(done)) if output is OutputFormat.json else print_blocks(Console(), appended_blocks(done))
 
 
 def _batch(text: str) -> tuple[str, int]:

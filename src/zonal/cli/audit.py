@@ -249,7 +249,7 @@ class _Outputs:
 
     def one(self, audit: "Audit", kept: "History | None", given: "CommandOptions") -> int:
         """Call the webhook, print an audit, write its page, and return the exit code."""
-        from zonal.report.page.results import audit_page  # noqa: PLC0415
+        from zonal.report.page.audit import audit_page  # noqa: PLC0415
         from zonal.report.terminal.audit import print_audit  # noqa: PLC0415
 
         def page() -> str:

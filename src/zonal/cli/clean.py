@@ -46,8 +46,9 @@ def clean(
     output: OutputAs = OutputFormat.text,
 ) -> None:
     """Find files that no version of a table needs; with --yes, move them to a quarantine in its folder."""
-    from zonal.report.machine.json_form import to_json  # noqa: PLC0415 - `zonal --help` stays fast
-    from zonal.report.terminal.clean import done_text, print_cleaning  # noqa: PLC0415
+    from zonal.report.cleaning import cleaning_blocks, done_text  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.machine.json_form import to_json  # noqa: PLC0415
+    from zonal.report.terminal.blocks import print_blocks  # noqa: PLC0415
     from zonal.verbs.clean import clean as tidy  # noqa: PLC0415
 
     with step_bar() as progress:
@@ -57,4 +58,4 @@ def clean(
             storage_options=pairs("--storage-option", storage_option), progress=progress,
         )  # fmt: skip
     with done_already(done_text(done)), printing():
-        typer.echo(to_json(done)) if output is OutputFormat.json else print_cleaning(Console(), done)
+        typer.echo(to_json(done)) if output is OutputFormat.json else print_blocks(Console(), cleaning_blocks(done))

@@ -117,8 +117,9 @@ def cluster(
     report: ReportTo = None,
 ) -> None:
     """Rewrite a table, on Spark, so that queries skip most of its files, and commit the new files atomically."""
+    from zonal.report.clustering import clustering_blocks, committed_text, plan_blocks  # noqa: PLC0415
     from zonal.report.machine.json_form import to_json, without_cuts  # noqa: PLC0415
-    from zonal.report.terminal.cluster import committed_text, print_clustering, print_plan  # noqa: PLC0415
+    from zonal.report.terminal.blocks import print_blocks  # noqa: PLC0415
     from zonal.rewriting.new_files import NewFiles  # noqa: PLC0415
     from zonal.rewriting.scope import Scope  # noqa: PLC0415
     from zonal.spark.place import Spark  # noqa: PLC0415
@@ -145,7 +146,7 @@ def cluster(
         plan = rewrite(table, **options, dry_run=True)
         typer.echo(
             to_json(without_cuts(plan) if hide_literals else plan)
-        ) if output is OutputFormat.json else print_plan(Console(), plan)
+        ) if output is OutputFormat.json else print_blocks(Console(), plan_blocks(plan))
         return
     with history(database, none=no_database) as kept, rewrite_bar() as progress:
         options.update({"database": kept, "progress": progress})
@@ -154,8 +155,8 @@ def cluster(
         with printing():
             typer.echo(
                 to_json(without_cuts(done) if hide_literals else done)
-            ) if output is OutputFormat.json else print_clustering(Console(), done)
+            ) if output is OutputFormat.json else print_blocks(Console(), clustering_blocks(done))
         if report is not None:  # a page that can't be written must not hide what was committed
-            from zonal.report.page.results import clustering_page  # noqa: PLC0415
+            from zonal.report.page.blocks import blocks_page  # noqa: PLC0415
 
-            write_report(report, clustering_page(done))
+            write_report(report, blocks_page(clustering_blocks(done)))

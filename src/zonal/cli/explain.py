@@ -73,6 +73,6 @@ def explain(
         else:
             print_blocks(Console(), explanation_blocks(explanation, files=files))
     if report is not None:
-        from zonal.report.page.results import explanation_page  # noqa: PLC0415
+        from zonal.report.page.blocks import blocks_page  # noqa: PLC0415
 
-        write_report(report, explanation_page(explanation))
+        write_report(report, blocks_page(explanation_blocks(explanation)))

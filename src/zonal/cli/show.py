@@ -50,6 +50,6 @@ def show(
         else:
             print_blocks(Console(), health_blocks(health))
     if report is not None:
-        from zonal.report.page.results import health_page  # noqa: PLC0415
+        from zonal.report.page.blocks import blocks_page  # noqa: PLC0415
 
-        write_report(report, health_page(health))
+        write_report(report, blocks_page(health_blocks(health)))

@@ -163,7 +163,7 @@ class _Life:
 
     def page(self, shown: Audit) -> str:
         """Write the page of an audit, with all audits and rewrites in the history."""
-        from zonal.report.page.results import audit_page  # noqa: PLC0415 - reads the charts' library
+        from zonal.report.page.audit import audit_page  # noqa: PLC0415 - reads the charts' library
 
         self.report("drawing the page")
         with History.open(self.scene.database) as history:

@@ -23,11 +23,35 @@ class Title:
 
 
 @dataclass(frozen=True)
+class Chapter:
+    """A heading where a report goes on to another table."""
+
+    name: str
+    place: str = ""
+    """The id by which a page's rows lead to it."""
+
+
+@dataclass(frozen=True)
 class Sentences:
     """A report's verdict: what matters most, first."""
 
     sentences: Sequence[str]
     mood: Mood = "good"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command to run, after words that introduce it."""
+
+    command: str
+    intro: str = ""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The most important numbers, each with what it counts; on a terminal, facts say them."""
+
+    tiles: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -37,6 +61,14 @@ class Facts:
     facts: Sequence[Fact]
     width: int = 14
     """Characters of the labels on a terminal."""
+    heading: str = ""
+    drawn: Sequence[str] = ()
+    """Labels of facts that only a terminal says: tiles or tables of the report show them elsewhere."""
+
+    @property
+    def undrawn(self) -> list[Fact]:
+        """Return the facts that nothing else of the report shows."""
+        return [fact for fact in self.facts if fact[0] not in self.drawn]
 
 
 @dataclass(frozen=True)
@@ -63,6 +95,10 @@ class Remarks:
     lines: Sequence[str]
 
 
+ColumnKind = Literal["number", "text", "whole", "digits"]
+"""`whole` is text that no line breaks, `digits` a number that may be broken anywhere: Iceberg's versions have 19."""
+
+
 @dataclass(frozen=True)
 class Heading:
     """A column of a table."""
@@ -70,7 +106,14 @@ class Heading:
     heading: str
     short: str = ""
     """Its heading on a terminal, where room is scarce."""
-    is_number: bool = True
+    kind: ColumnKind = "number"
+    on_terminal: bool = True
+    """Whether a terminal has room for it."""
+
+    @property
+    def is_number(self) -> bool:
+        """Tell whether cells are aligned at the right."""
+        return self.kind in ("number", "digits")
 
     @property
     def terse(self) -> str:
@@ -84,23 +127,45 @@ class Cell:
 
     text: str
     share: float | None = None
-    """From 0 to 1: a page draws a bar beside the text."""
+    """Drawn by a page as a bar beside the text, from 0 to `scale`."""
     note: str = ""
     """What a page says below the bar."""
+    span: tuple[float, float] | None = None
+    """The interval of the share, drawn on the bar."""
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row of a table; its name may be untrusted text."""
+
+    name: str
+    cells: Sequence[Cell]
+    notes: Sequence[str] = ()
+    """What a page says below the name."""
+    mark: str = ""
+    """What makes the row stand out, in a word after its name."""
+    mood: Mood = "other"
+    """How it stands out; `other` where it doesn't."""
+    is_code: bool = False
+    place: str = ""
+    """The chapter that a page leads to."""
 
 
 @dataclass(frozen=True)
 class TableBlock:
-    """A table; its rows begin with a name, which may be untrusted text."""
+    """A table; nothing where it has no rows."""
 
     heading: str
     caption: str
     columns: Sequence[Heading]
-    rows: Sequence[tuple[str, Sequence[Cell]]]
+    rows: Sequence[TableRow]
     remark: str = ""
     """What stands below it."""
-    sentences: Sequence[str] = ()
-    """What a terminal prints instead of the table, where it is short."""
+    most: int | None = None
+    """Rows that a terminal prints; None for all."""
+    instead: Sequence[str] | None = None
+    """Lines that a terminal prints under the caption instead of the table, none where facts say it."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +184,8 @@ class FileChart:
 
     picture: Picture | None
     heading: str = "The files"
+    commits: Sequence[tuple[int, str]] = ()
+    """Commits that can be chosen, so that their files stand out: each by its number and its name."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +193,7 @@ class ReadsChart:
     """What each query reads: a chart on a page."""
 
     picture: Picture | None
+    heading: str = "What each query reads"
 
 
 @dataclass(frozen=True)
@@ -133,6 +201,12 @@ class DepthChart:
     """How many files lie over each other: a chart on a page of versions, each with its files and depths."""
 
     versions: Sequence[tuple[str, int, Sequence[Depth]]]
+
+    @classmethod
+    def of(cls, picture: Picture | None) -> "DepthChart":
+        """Return the chart of the versions that a picture has."""
+        drawings = () if picture is None else picture.drawings
+        return cls([(drawing.label, drawing.files, drawing.depths) for drawing in drawings])
 
 
 @dataclass(frozen=True)
@@ -144,7 +218,10 @@ class Colophon:
 
 Block = (
     Title
+    | Chapter
     | Sentences
+    | Command
+    | Tiles
     | Facts
     | Paragraph
     | Lines

@@ -14,6 +14,7 @@ from zonal.report.blocks import (
     Paragraph,
     Sentences,
     TableBlock,
+    TableRow,
     Title,
 )
 from zonal.report.wording import plural, share_text
@@ -21,7 +22,7 @@ from zonal.values.sizes import size_text
 from zonal.verbs.explain import Explanation, Level, ReadFile
 
 _LEVELS = (
-    Heading("level", is_number=False),
+    Heading("level", kind="text"),
     Heading("share of the bytes", "share"),
     Heading("read"),
     Heading("of"),
@@ -42,16 +43,16 @@ def explanation_blocks(explanation: Explanation, *, files: bool = False) -> Iter
         "What is read",
         "Each level skips a part of what the level above it has left.",
         _LEVELS,
-        [(level.name, _level_cells(level, whole)) for level in explanation.levels],
+        [TableRow(level.name, _level_cells(level, whole)) for level in explanation.levels],
     )
     yield FileChart(explanation.picture)
     skipped = sorted(explanation.skipped_by.items(), key=lambda item: -item[1])
     yield TableBlock(
         "What skipped files",
         "Files by the first column that excludes them.",
-        (Heading("by", is_number=False), Heading("files")),
-        [(column, [Cell(f"{count:,}")]) for column, count in skipped],
-        sentences=[f"{column} skipped {plural(count, 'file')}" for column, count in skipped],
+        (Heading("by", kind="text"), Heading("files")),
+        [TableRow(column, [Cell(f"{count:,}")]) for column, count in skipped],
+        instead=[f"{column} skipped {plural(count, 'file')}" for column, count in skipped],
     )
     yield Lines("No statistics help with", explanation.unknown)
     yield _listing(explanation, is_asked=files)
@@ -80,8 +81,8 @@ def _listing(explanation: Explanation, *, is_asked: bool) -> Listing:
     grid = TableBlock(
         "Files that are read",
         "Files that are read.",
-        (Heading("file", is_number=False), Heading("size"), Heading("rows"), Heading("row groups read")),
-        [(file.path, _file_cells(file)) for file in files],
+        (Heading("file", kind="text"), Heading("size"), Heading("rows"), Heading("row groups read")),
+        [TableRow(file.path, _file_cells(file)) for file in files],
     )
     return Listing(grid, plural(len(files), "file"), [_file_text(file) for file in files] if is_asked else ())
 

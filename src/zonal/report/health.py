@@ -16,6 +16,7 @@ from zonal.report.blocks import (
     Remarks,
     Sentences,
     TableBlock,
+    TableRow,
     Title,
 )
 from zonal.report.wording import Fact, condition_facts, plural, share_text
@@ -23,7 +24,7 @@ from zonal.values.sizes import size_text
 from zonal.verbs.show import ColumnHealth, TableHealth
 
 _COLUMNS = (
-    Heading("column", is_number=False),
+    Heading("column", kind="text"),
     Heading("a look-up reads", "look-up"),
     Heading("with bounds", "bounds"),
     Heading("distinct"),
@@ -43,7 +44,7 @@ def health_blocks(health: TableHealth) -> Iterator[Block]:
         "Columns",
         "Columns that skip best first. A look-up asks for one value; its share is of the files, in the mean.",
         _COLUMNS,
-        [(column.depth.column, _cells(column)) for column in ordered],
+        [TableRow(column.depth.column, _cells(column)) for column in ordered],
         _left_out(health.columns_left_out),
     )
     yield Remarks([f"{column.verdict}{_by_depth(column)}" for column in ordered])

@@ -264,13 +264,14 @@ def test_a_snapshot_has_bounds_of_columns_that_readers_use_alone(tmp_path):
 def test_text_and_json_name_the_property(wide):
     from rich.console import Console
 
+    from zonal.report.clustering import clustering_blocks, plan_blocks
     from zonal.report.machine.json_form import to_json
-    from zonal.report.terminal.cluster import print_clustering, print_plan
+    from zonal.report.terminal.blocks import print_blocks
 
     console = Console(record=True, width=200)
-    print_plan(console, wide.plan(by=["k"]))
+    print_blocks(console, plan_blocks(wide.plan(by=["k"])))
     done = wide.cluster(by=["k"], runner=run_here)
-    print_clustering(console, done)
+    print_blocks(console, clustering_blocks(done))
     line = f"{COUNT} = 41 (wasn't set), so that readers use the statistics of all keys"
     assert console.export_text().count(line) == 2
     assert json.loads(to_json(done))["properties"] == [{"name": COUNT, "value": "41", "before": None}]

@@ -3,7 +3,7 @@
 A notebook may be dark or light, whatever the reader's system is: text inherits its color, and no background is set.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from zonal.advising.advice import Advice
@@ -11,16 +11,29 @@ from zonal.auditing.audit import Audit
 from zonal.display import Shown
 from zonal.errors import ZonalError
 from zonal.picture.picture import Picture
-from zonal.report.blocks import Block, Facts, FileChart, Lines, Paragraph, Sentences, TableBlock, Title
+from zonal.report.appended import appended_blocks
+from zonal.report.blocks import (
+    Block,
+    Cell,
+    Command,
+    Facts,
+    FileChart,
+    Lines,
+    Paragraph,
+    Sentences,
+    TableBlock,
+    TableRow,
+    Tiles,
+    Title,
+)
+from zonal.report.cleaning import cleaning_blocks
+from zonal.report.clustering import clustering_blocks, plan_blocks
 from zonal.report.explanation import explanation_blocks
 from zonal.report.health import health_blocks
 from zonal.report.notebook.rectangles import rectangles
 from zonal.report.page.frame import NOTHING, Html, Row, described, element, joined, listed, name, table, text
 from zonal.report.palette import NOTEBOOK_LINE
-from zonal.report.terminal.append import appended_facts
 from zonal.report.terminal.audit import audit_facts, audit_notes, commit_text, hindered, known_share, verdict
-from zonal.report.terminal.clean import cleaning_facts
-from zonal.report.terminal.cluster import clustering_facts, nothing_text, plan_facts, table_text
 from zonal.report.wording import (
     Fact,
     change_facts,
@@ -28,7 +41,6 @@ from zonal.report.wording import (
     cost_text,
     gain_text,
     interval_text,
-    lookup_text,
     payback_text,
     share_text,
     shown_candidates,
@@ -38,7 +50,6 @@ from zonal.report.wording import (
 from zonal.rewriting.appended import Appended
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.outcome import Clustering
-from zonal.values.sizes import size_text
 from zonal.verbs.clean import Cleaning
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import TableHealth
@@ -46,6 +57,7 @@ from zonal.verbs.show import TableHealth
 MOST_ROWS = 12
 _LONG = 600
 """Characters of a sentence that may quote names."""
+_MOST_CODE = 20_000
 
 # The class stands twice for its specificity: notebooks and their exports style lists and tables by as many classes, and
 # right-align, float and narrow them.
@@ -125,42 +137,62 @@ def _drawn(picture: Picture | None) -> Html:
 def _blocks(blocks: Iterable[Block]) -> Iterator[Html]:
     """Write the blocks that a notebook shows; charts need a script, so that of these only the files are drawn."""
     for block in blocks:
-        match block:
-            case Title(what, of):
-                yield _heading(what, of)
-            case Sentences(sentences):
-                yield from (element("p", element("strong", text(each, 2 * _LONG))) for each in sentences if each)
-            case Facts(facts):
-                yield _facts(facts)
-            case Paragraph(words, is_code):
-                yield element("p", element("code", text(words, _LONG)) if is_code else text(words, _LONG))
-            case Lines(heading, lines):
-                yield _lines(f"{heading}:", lines)
-            case TableBlock():
-                yield _grid(block)
-            case FileChart(picture):
-                yield _drawn(picture)
+        if type(block) in _BLOCKS:
+            yield _BLOCKS[type(block)](block)
+
+
+def _sentences(block: Sentences) -> Html:
+    return joined(element("p", element("strong", text(each, 2 * _LONG))) for each in block.sentences if each)
+
+
+def _command(block: Command) -> Html:
+    command = element("code", text(block.command, _MOST_CODE))
+    return element("p", text(f"{block.intro} ", _LONG), command) if block.intro else element("p", command)
+
+
+def _headed_facts(block: Facts) -> Html:
+    heading = element("p", text(f"{block.heading}:")) if block.heading else NOTHING
+    return joined([heading, _facts(block.undrawn)])
+
+
+def _paragraph(block: Paragraph) -> Html:
+    words = text(block.text, _LONG)
+    return element("p", element("code", words) if block.is_code else words)
 
 
 def _grid(grid: TableBlock) -> Html:
     """Write the first rows of a table, and what is left to say of it."""
     names = [column.heading for column in grid.columns]
     plain = [column.heading for column in grid.columns if not column.is_number]
-    rows = _table(
-        grid.caption, names, grid.rows, lambda row: _row(row[0], *(cell.text for cell in row[1])), plain=plain
-    )
+    rows = _table(grid.caption, names, grid.rows, _grid_row, plain=plain)
     return joined([rows, element("p", text(grid.remark)) if grid.remark else NOTHING])
 
 
+def _grid_row(row: TableRow) -> Row:
+    head = name(row.name)
+    parts = [element("strong", head, text(f" {row.mark}")) if row.mark else head]
+    parts += [element("small", text(f" {note}", _LONG)) for note in row.notes if note]
+    return Row(Html("".join(parts)), [_cell(cell) for cell in row.cells])
+
+
+def _cell(cell: Cell) -> Html:
+    return text(f"{cell.text} ({cell.note})" if cell.note else cell.text, _LONG)
+
+
+_BLOCKS: Mapping[type[Block], Callable[..., Html]] = {
+    Title: lambda block: _heading(block.what, block.name),
+    Sentences: _sentences,
+    Command: _command,
+    Tiles: lambda block: _facts(block.tiles),
+    Facts: _headed_facts,
+    Paragraph: _paragraph,
+    Lines: lambda block: _lines(f"{block.heading}:", block.lines),
+    TableBlock: _grid,
+    FileChart: lambda block: _drawn(block.picture),
+}
+
+
 # --- Results ---------------------------------------------------------------------------------------------------------
-
-
-def _health(health: TableHealth) -> Iterator[Html]:
-    return _blocks(health_blocks(health))
-
-
-def _explanation(explanation: Explanation) -> Iterator[Html]:
-    return _blocks(explanation_blocks(explanation))
 
 
 def _advice(advice: Advice) -> Iterator[Html]:
@@ -191,57 +223,6 @@ def _advice(advice: Advice) -> Iterator[Html]:
     )
     yield _drawn(advice.picture)
     yield _lines("Warnings:", [warning.text for warning in advice.warnings])
-
-
-def _nothing(result: Clustering | ClusteringPlan) -> str:
-    """Say that no file is rewritten, and why."""
-    return nothing_text(result) if result.layout_recorded else f"Nothing to do. {nothing_text(result)}"
-
-
-def _clustering(done: Clustering) -> Iterator[Html]:
-    yield _heading("", table_text(done))
-    if not done.change.added_files:
-        yield element("p", text(_nothing(done), _LONG))
-    yield _facts(clustering_facts(done, lookups=False))
-    yield _table(
-        "What a look-up of one value reads.",
-        ("column", "before", "after"),
-        done.lookups.depths,
-        lambda depth: _row(
-            depth.column,
-            lookup_text(depth.before, done.lookups.files_before, depth.share_before),
-            lookup_text(depth.after, done.lookups.files_after, depth.share_after),
-        ),
-    )
-    yield _drawn(done.picture)
-
-
-def _appended(done: Appended) -> Iterator[Html]:
-    yield _heading("Rows for ", done.table)
-    yield _facts(appended_facts(done))
-
-
-def _plan(plan: ClusteringPlan) -> Iterator[Html]:
-    yield _heading("Plan for ", plan.table)
-    if not plan.change.files:
-        yield element("p", text(_nothing(plan), _LONG))
-        return
-    yield _facts(plan_facts(plan))
-    yield element("p", text("Nothing was changed."))
-
-
-def _cleaning(done: Cleaning) -> Iterator[Html]:
-    yield _heading("Clean-up of ", done.table)
-    yield _facts(fact for fact in cleaning_facts(done) if fact[0] not in ("", "table"))
-    yield _table(
-        "By the reason why nobody needs them.",
-        ("reason", "files", "bytes"),
-        done.totals,
-        lambda total: _row(total.reason, f"{total.files:,}", size_text(total.bytes)),
-    )
-    yield _lines("Left:", done.notes)
-    if done.action == "plan":
-        yield element("p", text("Nothing was changed."))
 
 
 def _audit(audit: Audit) -> Iterator[Html]:
@@ -288,12 +269,12 @@ def _audit(audit: Audit) -> Iterator[Html]:
 
 
 _WRITERS: tuple[tuple[type[Shown], Callable[..., Iterator[Html]]], ...] = (
-    (TableHealth, _health),
-    (Explanation, _explanation),
+    (TableHealth, lambda health: _blocks(health_blocks(health))),
+    (Explanation, lambda explanation: _blocks(explanation_blocks(explanation))),
     (Advice, _advice),
-    (Clustering, _clustering),
-    (ClusteringPlan, _plan),
-    (Appended, _appended),
+    (Clustering, lambda done: _blocks(clustering_blocks(done))),
+    (ClusteringPlan, lambda plan: _blocks(plan_blocks(plan))),
+    (Appended, lambda done: _blocks(appended_blocks(done))),
     (Audit, _audit),
-    (Cleaning, _cleaning),
+    (Cleaning, lambda done: _blocks(cleaning_blocks(done))),
 )

@@ -111,7 +111,7 @@ def _scale(reads: list[Reads]) -> float:
 
 def _drawn(reads: Reads, most: float) -> Html:
     share = element("span", text(share_text(reads.bytes)))
-    return element("span", share, bar(reads.bytes, reads.low, reads.high, most), class_="share")
+    return element("span", share, bar(reads.bytes, (reads.low, reads.high), most), class_="share")
 
 
 def _candidates(advice: Advice) -> Html:

@@ -241,26 +241,22 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Row], *, plain: S
     )
 
 
-def bar(value: float, low: float, high: float, most: float) -> Html:
-    """Draw a share with its interval on a scale from 0 to `most`; the numbers stand beside it as text."""
-    start, from_, to = (100 * _part(number, most) for number in (value, low, high))
+def bar(value: float, span: tuple[float, float] | None = None, most: float = 1.0) -> Html:
+    """Draw a share, and its interval, on a scale from 0 to `most`; the numbers stand beside it as text."""
+    interval = ""
+    if span is not None:
+        low, high = (100 * _part(end, most) for end in span)
+        interval = f'<path class="span" d="M{low:.2f} 5H{high:.2f}M{low:.2f} 2V8M{high:.2f} 2V8" fill="none"></path>'
     return Html(
         '<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
         '<rect class="back" width="100" height="10"></rect>'
-        f'<rect class="bar" width="{start:.2f}" height="10"></rect>'
-        f'<path class="span" d="M{from_:.2f} 5H{to:.2f}M{from_:.2f} 2V8M{to:.2f} 2V8" fill="none"></path></svg>'
+        f'<rect class="bar" width="{100 * _part(value, most):.2f}" height="10"></rect>{interval}</svg>'
     )
 
 
-def share_bar(value: float, words: str, note: str = "") -> Html:
-    """Write a share as text with a bar from 0 to 1 beside it, and a note below."""
-    drawn = Html(
-        '<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
-        '<rect class="back" width="100" height="10"></rect>'
-        f'<rect class="bar" width="{100 * _part(value, 1.0):.2f}" height="10"></rect></svg>'
-    )
-    share = element("span", element("span", text(words)), drawn, class_="share")
-    return joined([share, element("small", text(note))]) if note else share
+def share_bar(value: float, words: str) -> Html:
+    """Write a share as text with a bar from 0 to 1 beside it."""
+    return element("span", element("span", text(words)), bar(value), class_="share")
 
 
 def _part(number: float, most: float) -> float:

@@ -50,15 +50,6 @@ def worse_series(before: Sequence[float], after: Sequence[float]) -> list[Series
     return [Series("reads more than before", "alarm", worse)] if any(value is not None for value in worse) else []
 
 
-def losers_text(picture: Picture | None) -> str:
-    """Say how many queries read more than before; empty where none does."""
-    if picture is None or len(picture.drawings) < 2:
-        return ""
-    lost = sum(is_worse(question.shares[0], question.shares[-1]) for question in picture.questions)
-    of = plural(len(picture.questions), "query", "queries")
-    return f"{lost:,} of {of} {'reads' if lost == 1 else 'read'} more than before." if lost else ""
-
-
 def worse_text(before: Sequence[float], after: Sequence[float]) -> str:
     """Say how many queries read more than before, where they are marked."""
     lost = sum(map(is_worse, before, after))

@@ -1,64 +1,145 @@
-"""Print the blocks of a report on a terminal; names are escaped, and never read as markup."""
+"""Print the blocks of a report on a terminal; names are escaped and cut, and never read as markup."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from zonal.report.blocks import Block, Facts, Lines, Listing, Paragraph, Remarks, Sentences, TableBlock
+from zonal.report.blocks import (
+    Block,
+    Cell,
+    Chapter,
+    Command,
+    Facts,
+    Heading,
+    Lines,
+    Listing,
+    Paragraph,
+    Remarks,
+    Sentences,
+    TableBlock,
+    TableRow,
+)
 from zonal.report.terminal.text import print_fact, print_line, print_list, print_whole, printable
+from zonal.report.wording import clipped
 from zonal.report.wrap import fit
 
+_LONG = 600
+"""Characters of a sentence that may quote names."""
+_MOST_NAME = 200
 _STYLES = {"good": "bold", "other": "bold", "bad": "bold red"}
+_ROW_STYLES = {"good": "bold", "other": "", "bad": "bold red"}
+_LEAST_DIGITS = 10
 
 
 def print_blocks(console: Console, blocks: Iterable[Block]) -> None:
-    """Print the blocks that a terminal can show; titles, charts and footers are for pages."""
+    """Print the blocks that a terminal can show; titles, tiles, charts and footers are for pages."""
     for block in blocks:
-        match block:
-            case TableBlock() if not block.sentences:
-                _print_grid(console, block)
-            case TableBlock(sentences=lines) | Remarks(lines):
-                _print_lines(console, [f"· {line}" for line in lines])
-            case Sentences(lines, mood):
-                _print_lines(console, [line for line in lines if line], _STYLES[mood])
-            case Facts():
-                _print_facts(console, block)
-            case Lines(heading, lines):
-                print_list(console, f"{heading}:", lines)
-            case Paragraph(text):
-                _print_whole(console, [text])
-            case Listing(lines=lines):
-                _print_whole(console, lines)
+        if type(block) in _PRINTERS:
+            _PRINTERS[type(block)](console, block)
 
 
-def _print_whole(console: Console, lines: Iterable[str]) -> None:
-    for line in lines:
-        print_whole(console, line)
+def _print_chapter(console: Console, block: Chapter) -> None:
+    print_whole(console, clipped(block.name), "bold underline")
+
+
+def _print_sentences(console: Console, block: Sentences) -> None:
+    for line in block.sentences:
+        if line:
+            print_line(console, clipped(line, 2 * _LONG), _STYLES[block.mood])
+    console.print()
+
+
+def _print_command(console: Console, block: Command) -> None:
+    """Print a command whole, on one line with the words before it, so that it can be copied."""
+    before = f"{clipped(block.intro, _LONG)} " if block.intro else "  "
+    console.print(Text(printable(before)) + Text(printable(block.command), style="green"), soft_wrap=True)
+    console.print()
 
 
 def _print_facts(console: Console, block: Facts) -> None:
     """Print facts after their labels."""
+    if block.heading:
+        print_line(console, f"{block.heading}:", "bold")
     for label, fact in block.facts:
-        print_fact(console, label, fact, block.width)
+        print_fact(console, label, clipped(fact, _LONG), block.width)
 
 
-def _print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
-    for line in lines:
-        print_line(console, line, style)
+def _print_paragraph(console: Console, block: Paragraph) -> None:
+    (print_whole if block.is_code else print_line)(console, block.text)
+
+
+def _print_lines(console: Console, block: Lines) -> None:
+    print_list(console, f"{block.heading}:", [clipped(line, _LONG) for line in block.lines])
+
+
+def _print_remarks(console: Console, block: Remarks) -> None:
+    for line in block.lines:
+        print_line(console, f"· {clipped(line, _LONG)}")
+
+
+def _print_listing(console: Console, block: Listing) -> None:
+    for line in block.lines:
+        print_whole(console, line)
 
 
 def _print_grid(console: Console, grid: TableBlock) -> None:
+    if grid.instead is not None:
+        print_list(console, grid.caption, [clipped(line, _LONG) for line in grid.instead])
+        return
     if grid.rows:
-        table = Table()
-        for column in grid.columns:
-            if column.is_number:
-                table.add_column(column.terse, justify="right")
-            else:
-                table.add_column(column.terse, overflow="fold")
-        for name, cells in grid.rows:
-            table.add_row(Text(printable(name)), *(Text(printable(cell.text)) for cell in cells))
-        console.print(fit(console, table))
+        console.print(fit(console, _table(grid), _wrapped(grid)))
+    if grid.most is not None and len(grid.rows) > grid.most:
+        print_line(console, f"· and {len(grid.rows) - grid.most:,} more")
     if grid.remark:
         print_line(console, grid.remark)
+
+
+def _table(grid: TableBlock) -> Table:
+    table = Table()
+    for at, column in enumerate(grid.columns):
+        if column.on_terminal:
+            _add_column(table, column, [len(row.name if at == 0 else row.cells[at - 1].text) for row in grid.rows])
+    for row in grid.rows[: grid.most]:
+        cells = [_cell(cell) for cell, column in zip(row.cells, grid.columns[1:], strict=True) if column.on_terminal]
+        table.add_row(_name(row), *cells, style=_ROW_STYLES[row.mood])
+    return table
+
+
+def _add_column(table: Table, column: Heading, lengths: list[int]) -> None:
+    if column.kind == "number":
+        table.add_column(column.terse, justify="right")
+    elif column.kind == "digits":
+        least = min(max(lengths, default=0), _LEAST_DIGITS)
+        table.add_column(column.terse, justify="right", overflow="fold", min_width=least)
+    else:
+        table.add_column(column.terse, overflow="fold", no_wrap=column.kind == "whole")
+
+
+def _wrapped(grid: TableBlock) -> int:
+    """Return the column that is wrapped where the table is too wide: the first of text."""
+    shown = [column for column in grid.columns if column.on_terminal]
+    return next((at for at, column in enumerate(shown) if column.kind == "text"), 0)
+
+
+def _name(row: TableRow) -> Text:
+    mark = f" {row.mark}" if row.mark else ""
+    return Text(printable(clipped(row.name, _MOST_NAME) + mark))
+
+
+def _cell(cell: Cell) -> Text:
+    return Text(printable(clipped(cell.text, _MOST_NAME)))
+
+
+_PRINTERS: Mapping[type[Block], Callable[..., None]] = {
+    Chapter: _print_chapter,
+    Sentences: _print_sentences,
+    Command: _print_command,
+    Facts: _print_facts,
+    Paragraph: _print_paragraph,
+    Lines: _print_lines,
+    Remarks: _print_remarks,
+    TableBlock: _print_grid,
+    Listing: _print_listing,
+}

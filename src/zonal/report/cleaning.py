@@ -1,10 +1,9 @@
-"""Say what a clean-up did or would do, and print it on a terminal."""
+"""What a clean-up did or would do, as blocks of a report."""
 
 from collections.abc import Iterator
 
-from rich.console import Console
-
-from zonal.report.terminal.text import print_fact, print_line, print_list
+from zonal.errors import option
+from zonal.report.blocks import Block, Cell, Facts, Heading, Lines, Paragraph, TableBlock, TableRow, Title
 from zonal.report.wording import Fact, plural
 from zonal.values.sizes import size_text
 from zonal.verbs.clean import Cleaning
@@ -17,16 +16,23 @@ _DONE = {
 }
 
 
-def print_cleaning(console: Console, done: Cleaning) -> None:
-    """Print what `clean` did, or would do."""
-    for label, fact in cleaning_facts(done):
-        print_fact(console, label, fact, 22)
-    print_list(console, "Left:", done.notes)
-    if text := next_text(done):
-        print_line(console, text)
+def cleaning_blocks(done: Cleaning) -> Iterator[Block]:
+    """Yield what `clean` did, or would do."""
+    yield Title("Clean-up of ", done.table)
+    yield Facts(list(_facts(done)), 22, drawn=("",))
+    yield TableBlock(
+        "Reasons",
+        "By the reason why nobody needs them.",
+        (Heading("reason", kind="text"), Heading("files"), Heading("bytes")),
+        [TableRow(each.reason, [Cell(f"{each.files:,}"), Cell(size_text(each.bytes))]) for each in done.totals],
+        instead=(),
+    )
+    yield Lines("Left", done.notes)
+    if text := _next_text(done):
+        yield Paragraph(text)
 
 
-def cleaning_facts(done: Cleaning) -> Iterator[Fact]:
+def _facts(done: Cleaning) -> Iterator[Fact]:
     """Say what files there are, and how large, by the reason why nobody needs them."""
     yield "table", done.table
     if done.snapshots:
@@ -46,10 +52,12 @@ def done_text(done: Cleaning) -> str:
     return f"It was done before: {snapshots}{plural(len(done.files), 'file')} {_DONE[done.action]}."
 
 
-def next_text(done: Cleaning) -> str:
+def _next_text(done: Cleaning) -> str:
     """Say what can be done next."""
     if done.action == "plan":
-        return "Nothing was changed: add --yes to do it." if done.files or done.snapshots else "There is nothing to do."
+        is_due = done.files or done.snapshots
+        return f"Nothing was changed: add {option('yes')} to do it." if is_due else "There is nothing to do."
     if done.action == "clean" and done.run is not None:
-        return f"--undo {done.run} brings the files back; --purge deletes them, once they are old enough."
+        later = f"{option('purge')} deletes them, once they are old enough"
+        return f"{option('undo', done.run)} brings the files back; {later}."
     return ""

@@ -1,23 +1,21 @@
-"""Say what an append did, and print it on a terminal."""
+"""What an append did, as blocks of a report."""
 
 from collections.abc import Iterator
 
-from rich.console import Console
-
 from zonal.layouts.layout import short_text
-from zonal.report.terminal.text import print_fact
+from zonal.report.blocks import Block, Facts, Title
 from zonal.report.wording import Fact, plural
 from zonal.rewriting.appended import Appended
 from zonal.values.sizes import size_text
 
 
-def print_appended(console: Console, done: Appended) -> None:
-    """Print what `append` did."""
-    for label, fact in appended_facts(done):
-        print_fact(console, label, fact)
+def appended_blocks(done: Appended) -> Iterator[Block]:
+    """Yield what `append` did."""
+    yield Title("Rows for ", done.table)
+    yield Facts(list(_facts(done)))
 
 
-def appended_facts(done: Appended) -> Iterator[Fact]:
+def _facts(done: Appended) -> Iterator[Fact]:
     """Say what was added, or why nothing was."""
     version = "" if done.version is None else f", version {done.version}"
     yield "table", f"{done.table} ({done.format}{version})"

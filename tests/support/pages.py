@@ -1,0 +1,18 @@
+"""Results as pages, as the commands write them."""
+
+from zonal.report.clustering import clustering_blocks
+from zonal.report.explanation import explanation_blocks
+from zonal.report.health import health_blocks
+from zonal.report.page.blocks import blocks_page
+
+
+def health_page(health):
+    return blocks_page(health_blocks(health))
+
+
+def explanation_page(explanation):
+    return blocks_page(explanation_blocks(explanation))
+
+
+def clustering_page(done):
+    return blocks_page(clustering_blocks(done))
