@@ -15,14 +15,14 @@ from support.advice_values import CURVE, HIDDEN, PAID, TREE, advice, candidate, 
 from support.grouped import changed
 from support.hostile_names import HOSTILE
 from support.html_reader import Page
+from support.pages import advice_page
 from zonal.advising.advice import Caution
 from zonal.layouts.layout import Layout
+from zonal.report.advice import advice_blocks
 from zonal.report.clustering import clustering_blocks, plan_blocks
 from zonal.report.command import CommandOptions, cluster_command, shell_word
 from zonal.report.machine.json_form import to_json, without_cuts
-from zonal.report.page.advise import advice_page
 from zonal.report.page.frame import bar, element, text
-from zonal.report.terminal.advise import print_advice
 from zonal.report.terminal.blocks import print_blocks
 from zonal.rewriting.dry_run import ClusteringPlan, PlannedFiles, PlannedReads
 from zonal.rewriting.learned import Predicted
@@ -36,7 +36,7 @@ CLUSTERING = Clustering(
 
 def printed(value, given=None, width=100):
     out = io.StringIO()
-    print_advice(Console(file=out, width=width), value, given)
+    print_blocks(Console(file=out, width=width), advice_blocks(value, given))
     return out.getvalue()
 
 
@@ -108,7 +108,7 @@ def test_only_the_best_candidates_are_printed_and_the_rest_counted():
     assert "linear(c6)" in said
     assert "linear(c7)" not in said
     assert "leave as it is" in said, "what is read now is always there to compare with"
-    assert "and 13 other candidates" in said
+    assert "And 13 other candidates." in said
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_the_page_says_what_the_text_says():
     words = " ".join(Page(advice_page(advice(), CommandOptions("t"))).text.split())
     for part in (
         "Cluster it: queries read 37.8%", "zonal cluster t --layout 'zorder(ts, payload_id)'", "37.8%",
-        "5.6% to 6.9%", "← advised", "tree(ts, payload_id; 214 leaves)", "$5.47", "trace_id = 'abc'", "9.9%",
+        "5.6%\N{EN DASH}6.9%", "← advised", "tree(ts, payload_id; 214 leaves)", "$5.47", "trace_id = 'abc'", "9.9%",
         "One value of 'status' has 40% of the rows.", "1,204 over 30 days", "212 different", "log.sql:9",
     ):  # fmt: skip
         assert part in words, part

@@ -66,9 +66,8 @@ def test_hidden_values_are_nowhere(tmp_path):
     life = Life("delta", tmp_path)
     life.until("compacted")
     found = zonal.audit(life.name, queries=[life.log], display=zonal.Display(hide_literals=True, picture=True))
-    from zonal.report.page.audit import audit_page
-
     from zonal.report.machine.json_form import to_json
+    from zonal.report.page.audit import audit_page
 
     assert "2718" not in to_json(found)
     assert "2718" not in audit_page(found).rpartition("plotly")[2]

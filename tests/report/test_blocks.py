@@ -37,16 +37,16 @@ from zonal.report.terminal.blocks import print_blocks
 
 
 def blocks(name):
-    columns = (Heading("name", kind="text"), Heading("share", "part"), Heading("version", kind="digits"))
-    cells = [Cell("25.0%", 0.25, name, (0.2, 0.3), 0.5), Cell(name)]
+    columns = [Heading(name, name, kind) for kind in ("text", "number", "digits", "whole")]
+    cells = [Cell("25.0%", 0.25, name, (0.2, 0.3), 0.5), Cell(name), Cell(name)]
     row = TableRow(name, cells, (name,), name, "bad", is_code=True, place="here")
-    table = TableBlock("Shares", "Of all.", columns, [row], name)
+    table = TableBlock(name, name, columns, [row], name)
     return [
         Title("About ", name), Chapter(name, "here"), Sentences([name, ""], "bad"), Command(name, name),
-        Tiles([(name, name)]), Facts([("label", name)], heading="Facts"), replace(table, instead=[name]),
-        Facts([("label", name)]), Paragraph(name, is_code=True),
-        Paragraph(name), Lines("Notes", [name]), Remarks([name]), table, Listing(table, "1 file", [name]),
-        FileChart(picture(name)), ReadsChart(picture(name)), DepthChart([]), Colophon("Made by hand."),
+        Tiles([(name, name)]), Facts([(name, name)], heading=name), replace(table, instead=[name]),
+        Facts([(name, name)]), Paragraph(name, is_code=True),
+        Paragraph(name), Lines(name, [name]), Remarks([name]), table, Listing(table, name, [name]),
+        FileChart(picture(name)), ReadsChart(picture(name)), DepthChart([]), Colophon(name),
     ]  # fmt: skip
 
 

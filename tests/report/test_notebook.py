@@ -124,7 +124,7 @@ def test_an_explanation_tells_the_levels_and_the_share():
 
 def test_an_advice_says_what_to_do():
     said = words(advice())
-    for part in ("Cluster it: queries read 37.8%", "zorder(ts, payload_id)", "5.6% to 6.9%", "$5.47", "84% less",
+    for part in ("Cluster it: queries read 37.8%", "zorder(ts, payload_id)", "5.6%\N{EN DASH}6.9%", "$5.47", "84% less",
                  "One value of 'status' has 40% of the rows."):  # fmt: skip
         assert part in said, part
     assert "No query asks for it." in words(unknown())

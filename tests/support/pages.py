@@ -1,5 +1,6 @@
 """Results as pages, as the commands write them."""
 
+from zonal.report.advice import advice_blocks
 from zonal.report.clustering import clustering_blocks
 from zonal.report.explanation import explanation_blocks
 from zonal.report.health import health_blocks
@@ -12,6 +13,10 @@ def health_page(health):
 
 def explanation_page(explanation):
     return blocks_page(explanation_blocks(explanation))
+
+
+def advice_page(advice, given=None):
+    return blocks_page(advice_blocks(advice, given))
 
 
 def clustering_page(done):

@@ -60,10 +60,11 @@ def advise(
 ) -> None:
     """Say which layout lets the queries of a log read least, what it costs, and whether it is worth it."""
     from zonal.advising.advice import Prices  # noqa: PLC0415
+    from zonal.report.advice import advice_blocks  # noqa: PLC0415 - `zonal --help` stays fast
     from zonal.report.command import CommandOptions  # noqa: PLC0415
     from zonal.report.machine.json_form import to_json  # noqa: PLC0415
-    from zonal.report.page.advise import advice_page  # noqa: PLC0415
-    from zonal.report.terminal.advise import print_advice  # noqa: PLC0415 - `zonal --help` stays fast
+    from zonal.report.page.blocks import blocks_page  # noqa: PLC0415
+    from zonal.report.terminal.blocks import print_blocks  # noqa: PLC0415
     from zonal.study.sampling import Sampling  # noqa: PLC0415
     from zonal.verbs.advise import advise as learn  # noqa: PLC0415
     from zonal.workload.logs import Logs  # noqa: PLC0415
@@ -79,9 +80,10 @@ def advise(
             catalog=catalog, storage_options=options, progress=progress,
         )  # fmt: skip
     given = CommandOptions(table, logs, tuple(view or ()), catalog, tuple(options))
+    blocks = list(advice_blocks(advice, given))
     with printing():
-        typer.echo(to_json(advice)) if output is OutputFormat.json else print_advice(Console(), advice, given)
+        typer.echo(to_json(advice)) if output is OutputFormat.json else print_blocks(Console(), blocks)
     if report is not None:
-        write_report(report, advice_page(advice, given))
+        write_report(report, blocks_page(blocks))
     if advice.verdict == "unknown":
         raise typer.Exit(1)

@@ -11,6 +11,7 @@ from zonal.auditing.audit import Audit
 from zonal.display import Shown
 from zonal.errors import ZonalError
 from zonal.picture.picture import Picture
+from zonal.report.advice import advice_blocks
 from zonal.report.appended import appended_blocks
 from zonal.report.blocks import (
     Block,
@@ -34,19 +35,7 @@ from zonal.report.notebook.rectangles import rectangles
 from zonal.report.page.frame import NOTHING, Html, Row, described, element, joined, listed, name, table, text
 from zonal.report.palette import NOTEBOOK_LINE
 from zonal.report.terminal.audit import audit_facts, audit_notes, commit_text, hindered, known_share, verdict
-from zonal.report.wording import (
-    Fact,
-    change_facts,
-    column_cells,
-    cost_text,
-    gain_text,
-    interval_text,
-    payback_text,
-    share_text,
-    shown_candidates,
-    table_facts,
-    what_text,
-)
+from zonal.report.wording import Fact, share_text
 from zonal.rewriting.appended import Appended
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.outcome import Clustering
@@ -195,36 +184,6 @@ _BLOCKS: Mapping[type[Block], Callable[..., Html]] = {
 # --- Results ---------------------------------------------------------------------------------------------------------
 
 
-def _advice(advice: Advice) -> Iterator[Html]:
-    yield _heading("Advice for ", advice.table.name)
-    yield element("p", element("strong", text(advice.reason, 2 * _LONG)))
-    yield _facts([*table_facts(advice), *change_facts(advice)])
-    yield _table(
-        "Candidates, best first; shares are of the table's bytes.",
-        ("what", "reads", "9 of 10 times", "than now", "files", "cost", "paid back"),
-        shown_candidates(advice),
-        lambda each: _row(
-            what_text(each),
-            share_text(each.reads.bytes),
-            interval_text(each.reads),
-            gain_text(each),
-            f"{each.files:,}",
-            cost_text(each.cost),
-            payback_text(each.cost),
-        ),
-    )
-    columns = ("column", "queries' weight", "by =", "distinct", "skipped by")
-    yield _table(
-        "The columns that queries filter.",
-        columns,
-        advice.workload.filtered,
-        lambda column: _row(column.column, *column_cells(column)),
-        plain=columns[-1:],
-    )
-    yield _drawn(advice.picture)
-    yield _lines("Warnings:", [warning.text for warning in advice.warnings])
-
-
 def _audit(audit: Audit) -> Iterator[Html]:
     yield _heading("Audit of ", audit.table.name)
     for sentence in verdict(audit):
@@ -271,7 +230,7 @@ def _audit(audit: Audit) -> Iterator[Html]:
 _WRITERS: tuple[tuple[type[Shown], Callable[..., Iterator[Html]]], ...] = (
     (TableHealth, lambda health: _blocks(health_blocks(health))),
     (Explanation, lambda explanation: _blocks(explanation_blocks(explanation))),
-    (Advice, _advice),
+    (Advice, lambda advice: _blocks(advice_blocks(advice))),
     (Clustering, lambda done: _blocks(clustering_blocks(done))),
     (ClusteringPlan, lambda plan: _blocks(plan_blocks(plan))),
     (Appended, lambda done: _blocks(appended_blocks(done))),

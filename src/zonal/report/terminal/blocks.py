@@ -108,13 +108,14 @@ def _table(grid: TableBlock) -> Table:
 
 
 def _add_column(table: Table, column: Heading, lengths: list[int]) -> None:
+    heading = Text(printable(column.terse))
     if column.kind == "number":
-        table.add_column(column.terse, justify="right")
+        table.add_column(heading, justify="right")
     elif column.kind == "digits":
         least = min(max(lengths, default=0), _LEAST_DIGITS)
-        table.add_column(column.terse, justify="right", overflow="fold", min_width=least)
+        table.add_column(heading, justify="right", overflow="fold", min_width=least)
     else:
-        table.add_column(column.terse, overflow="fold", no_wrap=column.kind == "whole")
+        table.add_column(heading, overflow="fold", no_wrap=column.kind == "whole")
 
 
 def _wrapped(grid: TableBlock) -> int:

@@ -23,7 +23,7 @@ def print_whole(console: Console, text: str, style: str = "") -> None:
 def print_fact(console: Console, label: str, value: str, width: int = 14) -> None:
     """Print a paragraph after its label."""
     text = paragraph(console, f"{'':<{width}}{value}", width)
-    console.print(Text(f"{label:<{width}}", style="bold") + Text(text[width:]), soft_wrap=True)
+    console.print(Text(f"{printable(label):<{width}}", style="bold") + Text(text[width:]), soft_wrap=True)
 
 
 def paragraph(console: Console, text: str, hang: int = 0) -> str:
@@ -36,7 +36,7 @@ def print_list(console: Console, heading: str, lines: Iterable[str]) -> None:
     """Print lines under a heading, the first 20; nothing where there are none."""
     lines = list(lines)
     if lines:
-        console.print(Text(heading, style="bold"))
+        print_line(console, heading, "bold")
         for line in lines[:20]:
             print_line(console, f"· {line}")
         if len(lines) > 20:
