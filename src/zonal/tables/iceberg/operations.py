@@ -36,8 +36,17 @@ def commit_of(snapshot: PyIcebergSnapshot) -> Commit:
         kind=kind,
         writer=writer_of(details),
         only_adds=kind == "append",  # by the specification's "Snapshots"
-        added_bytes=_number(details.get("added-files-size")),
+        added_bytes=_data_bytes(details),
+        added_rows=_number(details.get("added-records")),
+        run=details.get(RUN_MARK, ""),
     )
+
+
+def _data_bytes(details: Mapping[str, str]) -> int | None:
+    """Return the size of a snapshot's new data files; None where it is that of delete files, too."""
+    if not _number(details.get("added-delete-files")):
+        return _number(details.get("added-files-size", "0"))
+    return None if _number(details.get("added-data-files")) else 0
 
 
 def _number(text: str | None) -> int | None:
