@@ -179,6 +179,8 @@ class Commit:
     """Bytes of the data files that it wrote; None where it doesn't tell."""
     added_rows: int | None = None
     """Rows in these files; None where it doesn't tell."""
+    is_first: bool = False
+    """Whether it is sure to be the table's first entry."""
     run: str = ""
     """The run of zonal that made it, as the commit names it; untrusted text."""
 

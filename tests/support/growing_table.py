@@ -57,7 +57,9 @@ class GrowingTable:
     def _commit(self, operation, kind, size):
         number = len(self.commits)
         parent = number - 1 if number else None
-        self.commits.append(Commit(number, None, operation, {}, parent=parent, kind=kind, added_bytes=size))
+        self.commits.append(
+            Commit(number, None, operation, {}, parent=parent, kind=kind, added_bytes=size, is_first=not number)
+        )
 
     def _parts(self, rows):
         return np.zeros(len(rows), np.int64) if self.partition_of is None else self.partition_of(rows)

@@ -10,7 +10,20 @@ from hashlib import sha256
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import URL, Column, Connection, Double, Engine, Integer, RowMapping, Select, Table, insert, select, update
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Double,
+    Engine,
+    Integer,
+    RowMapping,
+    Select,
+    Table,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from zonal.errors import ZonalError, option, quoted
@@ -95,9 +108,7 @@ class History:
         rows = self._newest(LEDGER, LEDGER.c.finished, location, _MOST_LIMIT)
         return tuple(LedgerRecord(**row) for row in rows)
 
-    def keep_ledger(
-        self, location: str, entries: Callable[[tuple[LedgerRecord, ...]], Iterable[LedgerRecord]]
-    ) -> None:
+    def keep_ledger(self, location: str, entries: Callable[[tuple[LedgerRecord, ...]], Iterable[LedgerRecord]]) -> None:
         """Add entries to a table's ledger, which `entries` is given as it is; one of a known run replaces it.
 
         No other process changes the ledger meanwhile, in SQLite and PostgreSQL.

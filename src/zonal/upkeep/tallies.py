@@ -1,8 +1,8 @@
 """What arrived before each run of zonal and what the run wrote, as far as a table's commits tell.
 
 Exact are the bytes of data files that commits wrote, compactions of other writers left out. A copy-on-write update or
-delete counts with all that it wrote, since its files have lost the layout; one by deletion vectors or delete files writes
-no data. What can't be known is told: commits that have expired, and those that don't tell their bytes.
+delete counts with all that it wrote, since its files have lost the layout; one by deletion vectors or delete files
+writes no data. What can't be known is told: commits that have expired, and those that don't tell their bytes.
 """
 
 from dataclasses import dataclass, field, replace
@@ -45,7 +45,7 @@ class Tallies:
 
 
 def tallies_of(snapshot: Snapshot) -> Tallies:
-    """Add up the commits that led to a snapshot; those of other branches, and what was rolled back, aren't among them."""
+    """Add up the commits that led to a snapshot: no other branches, and nothing that was rolled back."""
     line = _line(snapshot)
     open_tally = Tally()
     found: dict[str, Tally] = {}
@@ -56,7 +56,7 @@ def tallies_of(snapshot: Snapshot) -> Tallies:
             found[name] = _joined(found.get(name), _ran(open_tally, commit, name))
             open_tally = Tally()
     start = line[0].parent if line else None
-    return Tallies(tuple(found.values()), open_tally, bool(line) and start is None, start)
+    return Tallies(tuple(found.values()), open_tally, bool(line) and line[0].is_first, start)
 
 
 def _line(snapshot: Snapshot) -> list[Commit]:
@@ -96,7 +96,7 @@ def _arrived(tally: Tally, commit: Commit, snapshot: Snapshot) -> Tally:
 
 def _ran(tally: Tally, commit: Commit, name: str) -> Tally:
     """Close a tally with the commit of a run; one that made the table, a copy, brought rows as an append does."""
-    brings = commit.kind == "append" or commit.parent is None
+    brings = commit.kind == "append" or commit.is_first
     size = commit.added_bytes or 0
     rows = None if tally.arrived_rows is None or commit.added_rows is None else tally.arrived_rows + commit.added_rows
     return Tally(

@@ -373,6 +373,7 @@ def _commit(version: int, info: Info, file: pa.fs.FileInfo, written: int | None)
         only_adds=not version,  # there is nothing before the first version that it could remove
         added_bytes=0 if operation == "RESTORE" else written,  # which brings files back
         added_rows=_metric(info, "numOutputRows", "num_added_rows"),
+        is_first=not version,
         run=details.get(RUN_TAG, ""),
     )
 
