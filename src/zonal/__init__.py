@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zonal.verbs.read import read
     from zonal.verbs.show import show
     from zonal.verbs.tables import list_tables
+    from zonal.verbs.trend import trend
     from zonal.workload.logs import Logs
 
 __version__ = "0.1.0"
@@ -61,6 +62,7 @@ __all__ = [
     "prune",
     "read",
     "show",
+    "trend",
 ]
 
 _LATER = {
@@ -85,6 +87,7 @@ _LATER = {
     "read": "zonal.verbs.read",
     "show": "zonal.verbs.show",
     "list_tables": "zonal.verbs.tables",
+    "trend": "zonal.verbs.trend",
     "open_table": "zonal.tables.registry",
 }
 """Names whose modules bring the formats' and SQL's libraries: imported when first used."""

@@ -176,7 +176,13 @@ class Commit:
     only_adds: bool = False
     """Whether it is sure to have removed no file."""
     added_bytes: int | None = None
-    """Bytes of the data files that it added; None where it doesn't tell."""
+    """Bytes of the data files that it wrote; None where it doesn't tell."""
+    added_rows: int | None = None
+    """Rows in these files; None where it doesn't tell."""
+    is_first: bool = False
+    """Whether it is sure to be the table's first entry."""
+    run: str = ""
+    """The run of zonal that made it, as the commit names it; untrusted text."""
 
 
 def _no_advice(column: str) -> str:  # noqa: ARG001 - the signature of `Traits.bounds_advice`

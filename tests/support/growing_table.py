@@ -52,7 +52,14 @@ class GrowingTable:
                     name = f"/t/part-{len(self.commits)}-{len(self.files)}.parquet"
                     self.files.append(MemoryFile(piece, None, name, int(part)))
         size = len(rows) * ROW_BYTES
-        self.commits.append(Commit(len(self.commits), None, "WRITE", {}, kind="append", added_bytes=size))
+        self._commit("WRITE", "append", size)
+
+    def _commit(self, operation, kind, size):
+        number = len(self.commits)
+        parent = number - 1 if number else None
+        self.commits.append(
+            Commit(number, None, operation, {}, parent=parent, kind=kind, added_bytes=size, is_first=not number)
+        )
 
     def _parts(self, rows):
         return np.zeros(len(rows), np.int64) if self.partition_of is None else self.partition_of(rows)
@@ -81,7 +88,9 @@ class GrowingTable:
         )
         schema = pa.schema({name: pa.int64() for name in self.data})
         commits = {commit.id: commit for commit in self.commits}
-        return Snapshot("t", "delta", "/t", 0, None, schema, (), files, {}, layout=self.layout, commits=commits)
+        return Snapshot(
+            "t", "delta", "/t", len(commits) - 1, None, schema, (), files, {}, layout=self.layout, commits=commits
+        )  # fmt: skip
 
     def choose(self, terms=None, queries=()):
         """Decide what to merge now."""
@@ -113,7 +122,7 @@ class GrowingTable:
                     new.append(MemoryFile(piece, self.layout.id, path, part))
         self.files = [file for number, file in enumerate(self.files) if number not in gone] + new
         size = sum(merge.bytes for merge in merges)
-        self.commits.append(Commit(len(self.commits), None, "OPTIMIZE", {}, kind="zonal", added_bytes=size))
+        self._commit("OPTIMIZE", "zonal", size)
 
     def clustered(self, rows, delays=()):
         """Return the rows of each new file."""

@@ -28,6 +28,7 @@ from zonal.cli.options import (
     check_report,
     done_already,
     history,
+    history_if_any,
     is_given,
     key_columns,
     names_in,
@@ -143,7 +144,9 @@ def cluster(
     if dry_run:
         if report is not None:
             raise ZonalError("--report draws the files that a rewrite made: leave it out, or --dry-run.")
-        plan = rewrite(table, **options, dry_run=True)
+        with history_if_any(database, none=no_database) as kept:
+            options["database"] = kept
+            plan = rewrite(table, **options, dry_run=True)
         typer.echo(
             to_json(without_cuts(plan) if hide_literals else plan)
         ) if output is OutputFormat.json else print_blocks(Console(), plan_blocks(plan))

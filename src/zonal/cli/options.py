@@ -6,7 +6,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -267,6 +267,23 @@ def history(url: str | None, *, none: bool) -> "Iterator[History | None]":
         yield None
         return
     with History.open(url) as opened_history:
+        yield opened_history
+
+
+@contextmanager
+def history_if_any(url: str | None, *, none: bool) -> "Iterator[History | None]":
+    """Open the history for a command that can do without; one that was named is refused where it can't be opened."""
+    from zonal.history.records import HistoryError  # noqa: PLC0415
+    from zonal.history.store import History  # noqa: PLC0415
+
+    try:
+        kept = None if none else History.open(url)
+    except HistoryError as error:
+        if url is not None:
+            raise
+        warn(f"It goes on without the history. {error}")
+        kept = None
+    with kept or nullcontext() as opened_history:
         yield opened_history
 
 

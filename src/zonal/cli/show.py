@@ -7,12 +7,15 @@ from rich.console import Console
 
 from zonal.cli.options import (
     Catalog,
+    DatabaseUrl,
+    NoDatabase,
     OutputAs,
     OutputFormat,
     ReportTo,
     Storage,
     TableName,
     check_report,
+    history_if_any,
     names_in,
     pairs,
     printing,
@@ -29,6 +32,8 @@ def show(
     ] = None,
     catalog: Catalog = None,
     storage_option: Storage = None,
+    database: DatabaseUrl = None,
+    no_database: NoDatabase = False,
     output: OutputAs = OutputFormat.text,
     report: ReportTo = None,
 ) -> None:
@@ -39,10 +44,10 @@ def show(
     from zonal.verbs.show import show as measure  # noqa: PLC0415
 
     check_report(report)
-    with step_bar() as progress:
+    with history_if_any(database, none=no_database) as kept, step_bar() as progress:
         health = measure(
-            table, columns=names_in(columns), display=Display(picture=report is not None), catalog=catalog,
-            storage_options=pairs("--storage-option", storage_option), progress=progress,
+            table, columns=names_in(columns), display=Display(picture=report is not None), database=kept,
+            catalog=catalog, storage_options=pairs("--storage-option", storage_option), progress=progress,
         )  # fmt: skip
     with printing():
         if output is OutputFormat.json:

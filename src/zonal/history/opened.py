@@ -3,6 +3,7 @@
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated
 
+from zonal.history.records import HistoryError, LedgerRecord
 from zonal.history.store import History
 
 Database = Annotated[History | str | None, "the URL of a history, an open one, or None"]
@@ -12,3 +13,12 @@ Database = Annotated[History | str | None, "the URL of a history, an open one, o
 def opened(database: Database) -> AbstractContextManager[History | None]:
     """Open a history by its URL, and close it in the end; one that is open stays so."""
     return History.open(database) if isinstance(database, str) else nullcontext(database)
+
+
+def ledger_of(database: Database, location: str) -> tuple[LedgerRecord, ...]:
+    """Return a table's ledger; empty where there is no history, or none that can be read: the commits tell most."""
+    try:
+        with opened(database) as history:
+            return () if history is None else history.ledger(location)
+    except HistoryError:
+        return ()

@@ -1,4 +1,4 @@
-"""Records of audits and rewrites, small enough to keep for years."""
+"""Records of audits, rewrites and what arrived between them, small enough to keep for years."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,3 +67,39 @@ class RunRecord:
     predicted_files: int | None = None
     """New files that were expected before the rewrite; None for runs of an older zonal, like their bytes."""
     predicted_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    """One run that committed, and what arrived since the run before it; a table's records are its ledger."""
+
+    table: str
+    location: str
+    format: str
+    version: int | None
+    """The version that its last commit made."""
+    finished: datetime
+    run: str
+    kind: str
+    """`first`, `merge`, `layout`, `append` or `copy`; `rewrite` for one that is known by the table's log alone."""
+    commits: int
+    arrived_bytes: int
+    """Bytes of data files that writers brought, those of an append itself included; compactions are left out."""
+    arrived_rows: int | None
+    rewritten_bytes: int
+    exact: bool
+    """Whether the table's log told all that arrived; else `arrived_bytes` is what is known, and there may be more."""
+    removed_files: int | None = None
+    """None, like all below, for a run that is known by the table's log alone."""
+    added_files: int | None = None
+    layout: str | None = None
+    lookup_share: float | None = None
+    """Share of the bytes that made-up look-ups and ranges of the layout's columns read after the run, predicted."""
+    fresh_lookup_share: float | None = None
+    """The same, were the whole table clustered anew."""
+    queries: int | None = None
+    """The number of queries, if a log was given."""
+    query_share: float | None = None
+    """Share of the bytes that these queries read after the run."""
+    fresh_query_share: float | None = None
+    """The same, were the whole table clustered anew; predicted."""

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Connection,
     DateTime,
@@ -34,7 +35,7 @@ from sqlalchemy.types import TypeDecorator
 from zonal.history.records import HistoryError
 
 _LOCK = 0x7A6F6E616C
-"""Key of PostgreSQL's advisory lock while the schema changes: `zonal` in ASCII."""
+"""Key of PostgreSQL's advisory lock while the schema or a ledger changes: `zonal` in ASCII."""
 
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")
 """The type of ids: SQLite numbers only INTEGER keys by itself."""
@@ -130,9 +131,37 @@ def _third(runs: Table) -> None:
     runs.append_column(_whole("predicted_bytes", unknown=True))
 
 
+def _fourth(metadata: MetaData) -> Table:
+    """Return the table that version 4 adds; a run has one entry."""
+    ledger = Table(
+        "zonal_ledger",
+        metadata,
+        *_table_columns(),
+        Column("finished", Moment, nullable=False),
+        Column("run", String(64), nullable=False),
+        Column("kind", String(16), nullable=False),
+        *map(_whole, ("commits", "arrived_bytes")),
+        _whole("arrived_rows", unknown=True),
+        _whole("rewritten_bytes"),
+        Column("exact", Boolean, nullable=False),
+        _whole("removed_files", unknown=True),
+        _whole("added_files", unknown=True),
+        Column("layout", _LONG),
+        _share("lookup_share", unknown=True),
+        _share("fresh_lookup_share", unknown=True),
+        _whole("queries", unknown=True),
+        _share("query_share", unknown=True),
+        _share("fresh_query_share", unknown=True),
+    )
+    Index("zonal_ledger_by_table", ledger.c.location_key, ledger.c.finished)
+    Index("zonal_ledger_by_run", ledger.c.location_key, ledger.c.run, unique=True)
+    return ledger
+
+
 SCHEMA, AUDITS, RUNS = _first(MetaData())
 _second(AUDITS, RUNS)
 _third(RUNS)
+LEDGER = _fourth(MetaData())
 
 
 def _create(connection: Connection) -> None:
@@ -158,6 +187,13 @@ def _add_predicted_files(connection: Connection) -> None:
     _add_columns(connection, RUNS, "predicted_files", "predicted_bytes")
 
 
+def _create_ledger(connection: Connection) -> None:
+    """Create the table of what arrived and what was rewritten."""
+    metadata = MetaData()
+    _fourth(metadata)
+    metadata.create_all(connection)
+
+
 def _add_columns(connection: Connection, table: Table, *names: str) -> None:
     existing = {column["name"] for column in inspect(connection).get_columns(table.name)}
     for name in names:
@@ -166,7 +202,7 @@ def _add_columns(connection: Connection, table: Table, *names: str) -> None:
             connection.execute(text(f"ALTER TABLE {table.name} ADD {column}"))
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _add_fresh_share, _add_predicted_files)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _add_fresh_share, _add_predicted_files, _create_ledger)
 """In order; a database's version is the number of migrations that it has had."""
 
 
@@ -184,10 +220,15 @@ def version_of(connection: Connection, shown: str = "") -> int:
     return version
 
 
-def migrate(connection: Connection) -> None:
-    """Bring the schema up to date in the connection's transaction; of several processes, the first one does it."""
+def lock(connection: Connection) -> None:
+    """Let no other process change the schema or a ledger during the transaction; SQLite locks all by itself."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+
+
+def migrate(connection: Connection) -> None:
+    """Bring the schema up to date in the connection's transaction; of several processes, the first one does it."""
+    lock(connection)
     version = version_of(connection)
     for migration in MIGRATIONS[version:]:
         migration(connection)

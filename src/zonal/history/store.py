@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime
@@ -10,13 +10,26 @@ from hashlib import sha256
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import URL, Column, Connection, Double, Engine, Integer, Table, insert, select
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Double,
+    Engine,
+    Integer,
+    RowMapping,
+    Select,
+    Table,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from zonal.errors import ZonalError, option, quoted
 from zonal.history.database import connect_to, file_of, problem_text, shown_url, url_of
-from zonal.history.records import AuditRecord, HistoryError, RunRecord
-from zonal.history.schema import AUDITS, MIGRATIONS, RUNS, migrate, version_of
+from zonal.history.records import AuditRecord, HistoryError, LedgerRecord, RunRecord
+from zonal.history.schema import AUDITS, LEDGER, MIGRATIONS, RUNS, lock, migrate, version_of
 
 MOST_RECORDS = 100
 """The default number of a table's newest records."""
@@ -28,7 +41,7 @@ _COLUMN = {"table": "table_name"}
 
 
 class History:
-    """The records of audits and rewrites.
+    """The records of audits and rewrites, and the ledgers of tables.
 
     Nothing is created before the first record is added; until then reading finds nothing. A database of an older zonal
     is migrated when it is opened, one of a newer zonal refused. Texts are kept but for what databases can't store: zero
@@ -90,12 +103,37 @@ class History:
         """Return a table's newest rewrites, oldest first."""
         return tuple(RunRecord(**row) for row in self._newest(RUNS, RUNS.c.finished, location, limit))
 
+    def ledger(self, location: str) -> tuple[LedgerRecord, ...]:
+        """Return a table's whole ledger, oldest first."""
+        rows = self._newest(LEDGER, LEDGER.c.finished, location, _MOST_LIMIT)
+        return tuple(LedgerRecord(**row) for row in rows)
+
+    def keep_ledger(self, location: str, entries: Callable[[tuple[LedgerRecord, ...]], Iterable[LedgerRecord]]) -> None:
+        """Add entries to a table's ledger, which `entries` is given as it is; one of a known run replaces it.
+
+        No other process changes the ledger meanwhile, in SQLite and PostgreSQL.
+        """
+        with self._changing() as connection:
+            lock(connection)
+            rows = connection.execute(_of_table(LEDGER, LEDGER.c.finished, location)).mappings().all()
+            known = tuple(LedgerRecord(**_fields_of(row, LEDGER, self.name)) for row in reversed(rows))
+            for row in map(_row_of, entries(known)):
+                same = (LEDGER.c.location_key == row["location_key"]) & (LEDGER.c.run == row["run"])
+                if not connection.execute(update(LEDGER).where(same).values(row)).rowcount:
+                    connection.execute(insert(LEDGER).values(row))
+
     def _add(self, table: Table, record: AuditRecord | RunRecord) -> None:
         row = _row_of(record)
+        with self._changing() as connection:
+            connection.execute(insert(table).values(row))
+
+    @contextmanager
+    def _changing(self) -> Iterator[Connection]:
+        """Open a transaction in which the schema is the newest one."""
         with self._writing() as connection:
             if not self._current:
                 migrate(connection)
-            connection.execute(insert(table).values(row))
+            yield connection
         self._current = True
 
     def _newest(self, table: Table, time: "Column[datetime]", location: str, limit: int) -> Iterator[dict[str, Any]]:
@@ -104,13 +142,11 @@ class History:
             raise HistoryError(f"limit={limit} is not a positive number of records.")
         if not self._is_there():
             return
-        columns = [each for each in table.c if each.name not in {"id", "location_key"}]
-        of_table = select(*columns).where(table.c.location_key == _key_of(location))
         with self._reading() as connection:
-            newest = of_table.order_by(time.desc(), table.c.id.desc()).limit(min(limit, _MOST_LIMIT))
+            newest = _of_table(table, time, location).limit(min(limit, _MOST_LIMIT))
             rows = connection.execute(newest).mappings().all()
         for row in reversed(rows):
-            yield _fields_of({str(name): value for name, value in row.items()}, table, self.name)
+            yield _fields_of(row, table, self.name)
 
     def _is_there(self) -> bool:
         """Tell whether the database has a history; one of an older schema is migrated first."""
@@ -157,7 +193,14 @@ class History:
             ) from None
 
 
-def _row_of(record: AuditRecord | RunRecord) -> dict[str, object]:
+def _of_table(table: Table, time: "Column[datetime]", location: str) -> Select[Any]:
+    """Select a table's records, newest first."""
+    columns = [each for each in table.c if each.name not in {"id", "location_key"}]
+    of_table = select(*columns).where(table.c.location_key == _key_of(location))
+    return of_table.order_by(time.desc(), table.c.id.desc())
+
+
+def _row_of(record: AuditRecord | RunRecord | LedgerRecord) -> dict[str, object]:
     """Return a record as a row; a value that no database can store is refused by the name of its field."""
     row: dict[str, object] = {"location_key": _key_of(record.location)}
     for field in fields(record):
@@ -188,8 +231,9 @@ def _key_of(location: str) -> str:
     return sha256(_text(location).encode()).hexdigest()
 
 
-def _fields_of(row: dict[str, Any], table: Table, shown: str) -> dict[str, Any]:
+def _fields_of(found: RowMapping, table: Table, shown: str) -> dict[str, Any]:
     """Turn a row into the fields of a record; SQLite may hold texts where numbers belong."""
+    row = {str(name): value for name, value in found.items()}
     for name, value in row.items():
         if isinstance(value, str | bytes) and isinstance(table.c[name].type, Integer | Double):
             raise HistoryError(f"The history {shown} has {name}={quoted(str(value))}, which is no number.")

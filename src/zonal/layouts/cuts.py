@@ -102,12 +102,16 @@ def key_cuts(kind: str, words: Sequence[UInt64Array], target_rows: float, *, mor
 
 
 def file_cuts(layout: Layout, words: Sequence[UInt64Array], files: float) -> Int64Array:
-    """Cut sorted keys into about `files` files; up to 1.45 times as many where that keeps cells whole.
+    """Cut sorted keys into about `files` files; up to 1.45 times as many where that keeps cells whole."""
+    return key_cuts(layout.kind, words, len(words[0]) / files, more=more_files(layout))
+
+
+def more_files(layout: Layout) -> float:
+    """Return how many times more files than wanted there may be.
 
     One sorted column can be cut anywhere; the cells of several columns are worth some more files.
     """
-    more = 1.0 if layout.kind == "linear" or len(layout.columns) == 1 else MORE
-    return key_cuts(layout.kind, words, len(words[0]) / files, more=more)
+    return 1.0 if layout.kind == "linear" or len(layout.columns) == 1 else MORE
 
 
 def cuts_within(

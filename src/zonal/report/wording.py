@@ -37,7 +37,9 @@ def condition_facts(condition: Condition) -> Iterator[Fact]:
         shares.append(f"{share_text(condition.share_unclustered)} not clustered")
     yield "bytes", ", ".join(shares)
     yield "runs", f"{condition.runs:,}, of which {condition.overlapping_runs:,} overlap others"
-    yield "rewritten", f"{condition.amplification:.2f} bytes per byte that arrived, as far as the history tells"
+    amounts = f"{size_text(condition.rewritten_bytes)} of {size_text(condition.arrived_bytes)}"
+    known = "" if condition.all_known else "; as far as the table's log and the history tell"
+    yield "rewritten", f"{condition.amplification:.2f} bytes per byte that arrived so far ({amounts}){known}"
     for text in condition.due:
         yield "due", text
     for text in condition.not_due:

@@ -1,15 +1,18 @@
 """The result of an append as a value, and its record for the history."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from zonal.display import Shown
+from zonal.errors import ZonalError
 from zonal.history.opened import Database, opened
-from zonal.history.records import HistoryError, RunRecord
+from zonal.history.records import RunRecord
 from zonal.layouts.layout import Layout, short_text
 from zonal.plan.append import Transaction
 from zonal.rewriting.in_place import Done
+from zonal.rewriting.ledger import LedgerEntry
 from zonal.snapshot import Snapshot
 
 
@@ -60,13 +63,17 @@ class Appended(Shown):
         return replace(done, repeated=True, note=f"{what}, or a later one, is in the table already: nothing was added.")
 
 
-def remembered(done: Appended, database: Database) -> Appended:
-    """Add an append to the history; what is committed stays done where that fails, and a note says so."""
+def remembered(done: Appended, database: Database, entry: Callable[[], LedgerEntry]) -> Appended:
+    """Add an append to the history; what is committed stays done where that fails, and a note says so.
+
+    `entry` reads the table anew, for its ledger.
+    """
     try:
         with opened(database) as history:
             if history is not None and done.version is not None:
                 history.add_run(_record(done))
-    except HistoryError as error:
+                entry().keep(history)
+    except ZonalError as error:
         return replace(done, note=f"{done.note} The run isn't in the history. {error}".lstrip())
     return done
 

@@ -1,11 +1,13 @@
 """Plan what `cluster` would do, without changing the table and without Spark."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from zonal.display import Shown
+from zonal.history.records import LedgerRecord
 from zonal.plan.choice import still_there
 from zonal.plan.file_size import size_reason
 from zonal.plan.rewrite import Property
@@ -98,15 +100,23 @@ class ClusteringPlan(Shown):
     """Whether the layout would be recorded for rows that arrive, and no file rewritten."""
 
 
-def plan_clustering(source: Table, request: Request, progress: Progress = only_notices) -> ClusteringPlan:
-    """Tell what `cluster` would do; nothing is written, and no Spark is started."""
+def plan_clustering(
+    source: Table,
+    request: Request,
+    progress: Progress = only_notices,
+    ledger_of: Callable[[str], Sequence[LedgerRecord]] = lambda _: (),
+) -> ClusteringPlan:
+    """Tell what `cluster` would do; nothing is written, and no Spark is started.
+
+    `ledger_of` returns the ledger of a table by its location.
+    """
     snapshot = read_snapshot(source)
     rewritable(source, snapshot)
     learned = learned_for(source, snapshot, request, progress)
     if learned is not None and learned.layout is None:
         recorded = "" if snapshot.layout is None else str(snapshot.layout)
         return ClusteringPlan(snapshot.name, snapshot.format, recorded, note=learned.reason)
-    job = Job.of(source, snapshot, settled(request, learned))
+    job = Job.of(source, snapshot, settled(request, learned), ledger_of(snapshot.location))
     units, choice = units_of(job, job.snapshot)
     merging = PlannedMerges(*(tuple(merge.text for merge in each) for each in (choice.chosen, choice.left)))
     groups = [still_there(job.snapshot, paths) for unit in units for paths in unit.commits]

@@ -10,13 +10,14 @@ from datetime import timezone as zones
 from zonal.display import Display, Shown
 from zonal.errors import ZonalError
 from zonal.history.opened import Database, opened
-from zonal.history.records import HistoryError, RunRecord
+from zonal.history.records import RunRecord
 from zonal.layouts.layout import Layout, short_text
 from zonal.picture.picture import Picture
 from zonal.plan.file_size import size_reason
 from zonal.plan.rewrite import Property
 from zonal.rewriting.in_place import Done
 from zonal.rewriting.learned import Learned, Predicted
+from zonal.rewriting.ledger import LedgerEntry, kind_of_run
 from zonal.rewriting.request import Job, too_small
 from zonal.skipping.depth import column_depth
 from zonal.snapshot import Snapshot
@@ -119,13 +120,14 @@ class RunAccount:
         with opened(self.database):
             pass
 
-    def remembered(self, done: Clustering) -> Clustering:
+    def remembered(self, done: Clustering, entry: LedgerEntry) -> Clustering:
         """Add a run to the history; what is committed stays done where that fails, and a note says so."""
         try:
             with opened(self.database) as history:
                 if history is not None and done.run.versions:
                     history.add_run(run_record(done))
-        except HistoryError as error:
+                    entry.keep(history)
+        except ZonalError as error:
             return replace(done, note=_noted(done, f"The run isn't in the history. {error}"))
         return done
 
@@ -134,7 +136,9 @@ class RunAccount:
         if done.versions:
             with suppress(ZonalError):
                 after = job.table.newest().snapshot()
-                self.remembered(result_of(job.snapshot, after, job.layout, run, done, self, None))
+                kind = kind_of_run(job.snapshot, after, job.layout)
+                entry = LedgerEntry(run, kind, done, job.layout, after)
+                self.remembered(result_of(job.snapshot, after, job.layout, run, done, self, None), entry)
 
     def drawn(
         self, done: Clustering, before: Snapshot, after: Snapshot, columns: Sequence[str], learned: Learned | None

@@ -11,6 +11,7 @@ import pyarrow.fs
 
 from zonal.advising.queries import BoundQueries
 from zonal.errors import ColumnError, LayoutError, TableError, ZonalError, option, quoted
+from zonal.history.records import LedgerRecord
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import bind
 from zonal.plan.choice import choose, still_there
@@ -86,9 +87,11 @@ class Job:
     terms: MergeTerms
     queries: tuple[tuple[Bound, float], ...] = ()
     """Predicates of the log, and their weights."""
+    ledger: tuple[LedgerRecord, ...] = ()
+    """What the history knows of the table's runs, for when their commits have expired."""
 
     @classmethod
-    def of(cls, source: Table, snapshot: Snapshot, request: Request) -> "Job":
+    def of(cls, source: Table, snapshot: Snapshot, request: Request, ledger: Sequence[LedgerRecord] = ()) -> "Job":
         """Check a request, and refuse what can't be done or wouldn't help."""
         chosen = request.chosen(snapshot)
         refuse(snapshot, chosen)
@@ -98,7 +101,7 @@ class Job:
         asked = request.asked
         queries = () if asked is None else tuple(zip(asked.bounds, asked.weights.tolist(), strict=True))
         terms = request.scope.terms(request.per_day)
-        job = cls(table, snapshot, chosen, request.scope, bound, request.files, terms, queries)
+        job = cls(table, snapshot, chosen, request.scope, bound, request.files, terms, queries, tuple(ledger))
         refuse_filters(job.writing(new_run()))
         return job
 

@@ -39,7 +39,7 @@ def units_of(job: Job, snapshot: Snapshot) -> tuple[list[Unit], MergeChoice]:
     if job.is_explicit:
         files = choose(snapshot, job.layout, where=job.where, full=job.scope.full, most_bytes=job.scope.most_bytes)
         return [_unit(job, snapshot, files)] if len(files) else [], MergeChoice()
-    choice = choose_merges(snapshot, job.layout, job.terms, account_of(snapshot), job.queries)
+    choice = choose_merges(snapshot, job.layout, job.terms, account_of(snapshot, job.ledger), job.queries)
     choice, first = _affordable(job, snapshot, choice)
     units = [_unit(job, snapshot, first)] if len(first) else []
     units += [_unit(job, snapshot, _joined(merges), merges[0].delays) for merges in _together(choice)]

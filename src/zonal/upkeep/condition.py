@@ -1,9 +1,11 @@
 """The condition of a growing table: how much of it is in which layout, its runs, and what a run would do now."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from zonal.history.records import LedgerRecord
 from zonal.layouts.layout import Layout
 from zonal.snapshot import Snapshot
 from zonal.upkeep.account import account_of
@@ -25,16 +27,20 @@ class Condition:
     overlapping_runs: int
     """Runs with a file that overlaps one of another run in every column of the layout."""
     amplification: float
-    """Bytes rewritten per byte that arrived, as far as the table's history still tells."""
+    """Bytes rewritten per byte that arrived, as far as the table's commits and its ledger tell."""
     due: tuple[str, ...]
     """What a run would merge now, and why."""
     not_due: tuple[str, ...]
     """What it would leave, and why."""
+    arrived_bytes: int = 0
+    rewritten_bytes: int = 0
+    all_known: bool = False
+    """Whether these are all that ever arrived and were rewritten: no commit is unknown."""
 
 
-def condition_of(snapshot: Snapshot, layout: Layout) -> Condition:
-    """Measure a table's condition from its metadata alone."""
-    runs, account = runs_of(snapshot, layout), account_of(snapshot)
+def condition_of(snapshot: Snapshot, layout: Layout, ledger: Sequence[LedgerRecord] = ()) -> Condition:
+    """Measure a table's condition from its metadata, and from its ledger where commits have expired."""
+    runs, account = runs_of(snapshot, layout), account_of(snapshot, ledger)
     sizes = snapshot.files.sizes
     total = max(int(sizes.sum()), 1)
     choice = choose_merges(snapshot, layout, MergeTerms(), account)
@@ -47,6 +53,9 @@ def condition_of(snapshot: Snapshot, layout: Layout) -> Condition:
         amplification=account.amplification,
         due=tuple(merge.text for merge in choice.chosen),
         not_due=tuple(merge.text for merge in choice.left),
+        arrived_bytes=account.arrived,
+        rewritten_bytes=account.rewritten,
+        all_known=account.exact,
     )
 
 

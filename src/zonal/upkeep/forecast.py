@@ -27,6 +27,8 @@ class Forecast:
     boxes: FileBoxes
     sizes: Float64Array
     questions: Questions
+    more: float = 1.0
+    """As for `cell_cuts`: how many times more files than wanted there may be."""
 
     def now(self, files: Int64Array) -> float:
         """Return the mean bytes that a query reads of these files."""
@@ -41,7 +43,7 @@ class Forecast:
             return self.questions.reads(points.min(axis=0)[None], points.max(axis=0)[None], np.array([total]))
         key = self.keys(points, delays(points))
         order = np.argsort(key, kind="stable")
-        starts = cell_cuts([key[order]], len(key) / wanted)
+        starts = cell_cuts([key[order]], len(key) / wanted, more=self.more)
         low = np.minimum.reduceat(points[order], starts, axis=0)
         high = np.maximum.reduceat(points[order], starts, axis=0)
         rows = np.diff(np.append(starts, len(key)))

@@ -15,6 +15,7 @@ from zonal.rewriting.arrival import Appender
 from zonal.rewriting.commits import told
 from zonal.rewriting.in_place import Runner, refuse_filters
 from zonal.rewriting.incoming import Rows, incoming, is_frame
+from zonal.rewriting.ledger import LedgerEntry
 from zonal.rewriting.on_this_machine import ThisMachine
 from zonal.rewriting.places import Place, check_place, runner_at
 from zonal.rewriting.request import chosen_layout, refuse, refuse_unwritable
@@ -90,7 +91,8 @@ def append(
         if named is None:
             raise
         return Appended.again(snapshot, chosen, named, began)
-    return remembered(Appended.of(snapshot, chosen, run, done, began), database)
+    appended = Appended.of(snapshot, chosen, run, done, began)
+    return remembered(appended, database, lambda: LedgerEntry(run, "append", done, chosen, target.newest().snapshot()))
 
 
 def _running(data: Rows, spark: Place, report: Progress) -> AbstractContextManager[Runner]:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Literal, TypedDict, overload
 from zonal.arguments import check_arguments
 from zonal.display import Display
 from zonal.errors import ZonalError, option
-from zonal.history.opened import Database
+from zonal.history.opened import Database, ledger_of
 from zonal.layouts.layout import Layout
 from zonal.plan.run import new_run
 from zonal.rewriting.commits import rewrite_in_commits
 from zonal.rewriting.copy import copy_table
 from zonal.rewriting.dry_run import ClusteringPlan, plan_clustering
 from zonal.rewriting.learned import learned_for, settled
+from zonal.rewriting.ledger import LedgerEntry, kind_of_run
 from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.outcome import Clustering, RunAccount, left, result_of
 from zonal.rewriting.places import Place, check_place, runner_at
@@ -110,7 +111,7 @@ def cluster(
     source = opened(table, catalog_options=into is not None and takes_catalog_options(into))
     report(Step("reading the table's metadata"))
     if dry_run:
-        return plan_clustering(source, request, report)
+        return plan_clustering(source, request, report, partial(ledger_of, database))
     account.check()
     destination = None if into is None else open_destination(into, catalog=catalog, storage_options=storage_options)
     snapshot = read_snapshot(source)
@@ -125,12 +126,14 @@ def cluster(
         chosen, done = copy_table(source, snapshot, destination, request, run, running, report)
         after = opened(into, catalog_options=True).snapshot()
     else:
-        job = Job.of(source, snapshot, request)
+        job = Job.of(source, snapshot, request, ledger_of(database, snapshot.location))
         chosen = job.layout
         failed = partial(account.remember_part, job, run)
         done, after, choice = rewrite_in_commits(job, run, running, report, failed)
         note = choice.why_nothing
-    return account.remembered(result_of(snapshot, after, chosen, run, done, account, learned, note))
+    result = result_of(snapshot, after, chosen, run, done, account, learned, note)
+    entry = LedgerEntry(run, kind_of_run(snapshot, after, chosen), done, chosen, after, result.predicted)
+    return account.remembered(result, entry)
 
 
 def _tell_notice(report: Progress, notice: str) -> None:

@@ -8,13 +8,15 @@ import numpy as np
 from zonal.arguments import check_arguments
 from zonal.display import Display, Shown
 from zonal.errors import ColumnError, quoted, suggestion
+from zonal.history.opened import Database, ledger_of
+from zonal.history.records import LedgerRecord
 from zonal.picture.picture import Picture
 from zonal.plan.file_size import sized
 from zonal.skipping.depth import Depth, column_depth
 from zonal.skipping.files import telling_buckets
 from zonal.snapshot import UNKNOWN, LazyBounds, Snapshot, TableVersion
 from zonal.study.drawing import drawn, is_wanted, without_values
-from zonal.tables.protocol import Table
+from zonal.tables.protocol import Table, is_versioned
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.upkeep.condition import Condition, condition_of
 from zonal.values.columns import leaves
@@ -99,6 +101,7 @@ def show(
     *,
     columns: str | Sequence[str] | None = None,
     display: Display | None = None,
+    database: Database = None,
     catalog: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
@@ -109,6 +112,8 @@ def show(
         table: a path or a name, as for `open_table`, or an open table.
         columns: one, or several; by default, those of the recorded layout, then others with bounds, a dozen in all.
         display: what the result shows, as `Display`; a picture has these columns.
+        database: the history that knows what was rewritten by commits that have expired: a URL, an open `History`, or
+            None for none.
         catalog: of an Iceberg table, as PyIceberg is configured for it.
         storage_options: of the storage.
         progress: hears each step.
@@ -125,11 +130,19 @@ def show(
     snapshot = read_snapshot(source, report)
     columns = [columns] if isinstance(columns, str) else columns
     shown = display or Display()
-    return health_of(snapshot, columns, picture=is_wanted(shown.picture, snapshot), hide_literals=shown.hide_literals)
+    is_pinned = is_versioned(source) and source.pinned
+    ledger = ledger_of(None if is_pinned else database, snapshot.location)
+    picture = is_wanted(shown.picture, snapshot)
+    return health_of(snapshot, columns, picture=picture, hide_literals=shown.hide_literals, ledger=ledger)
 
 
 def health_of(
-    snapshot: Snapshot, columns: Sequence[str] | None = None, *, picture: bool = False, hide_literals: bool = False
+    snapshot: Snapshot,
+    columns: Sequence[str] | None = None,
+    *,
+    picture: bool = False,
+    hide_literals: bool = False,
+    ledger: Sequence[LedgerRecord] = (),
 ) -> TableHealth:
     """Measure a snapshot, and draw it on request."""
     files = snapshot.files
@@ -149,7 +162,7 @@ def health_of(
         columns_left_out=0 if columns is not None else len(known) - len(names),
         blockers=snapshot.blockers,
         problems=snapshot.problems,
-        condition=_condition(snapshot),
+        condition=_condition(snapshot, ledger),
         picture=_drawn(snapshot, names, hide=hide_literals) if picture else None,
     )
 
@@ -159,12 +172,12 @@ def _drawn(snapshot: Snapshot, names: Sequence[str], *, hide: bool) -> Picture |
     return without_values(picture) if picture is not None and hide else picture
 
 
-def _condition(snapshot: Snapshot) -> Condition | None:
+def _condition(snapshot: Snapshot, ledger: Sequence[LedgerRecord]) -> Condition | None:
     """Return None where no layout is recorded, or where its columns are gone."""
     layout = snapshot.layout
     if layout is None or not all(name in snapshot.physical for name in layout.columns):
         return None
-    return condition_of(snapshot, sized(layout, snapshot))
+    return condition_of(snapshot, sized(layout, snapshot), ledger)
 
 
 def _total(counts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int | None:

@@ -20,7 +20,7 @@ import pyarrow.fs
 
 from zonal.errors import TableError, quoted
 from zonal.snapshot import UNKNOWN, Commit
-from zonal.tables.delta.adds import ADDS, AddedFiles, Adds, Key, LiveFile, lives, vector_id
+from zonal.tables.delta.adds import ADDS, RUN_TAG, AddedFiles, Adds, Key, LiveFile, lives, vector_id
 from zonal.tables.delta.checkpoint import read_checkpoint_file
 from zonal.tables.delta.listing import LogFolder, Mark
 from zonal.tables.delta.operations import ENGINE, kind_of, writer_of
@@ -73,6 +73,8 @@ class State:
     domains: Mapping[str, str]
     """Configuration by domain, of those that weren't removed ("Domain Metadata")."""
     infos: Mapping[int, Info]
+    written: Mapping[int, int]
+    """Bytes of the files that each commit wrote."""
     transactions: Mapping[str, int]
     """The last version of each application that named its writes ("Transaction Identifiers")."""
     mark: Mark
@@ -110,7 +112,8 @@ def replay(
     log.prove(wanted)
     sources = [*(replayed.without_touched(source) for source in begun.sources), replayed.added()]
     infos = {n: info for n, info in sorted({**begun.infos, **replayed.infos}.items()) if n in log.commits}
-    commits = {n: _commit(n, info, log.commits[n]) for n, info in infos.items()}
+    written = {**begun.written, **replayed.written}
+    commits = {n: _commit(n, info, log.commits[n], written.get(n)) for n, info in infos.items()}
     newest = log.commits[wanted] if wanted in log.commits else log.checkpoints[wanted][0]
     return State(
         version=wanted,
@@ -121,6 +124,7 @@ def replay(
         commits=commits,
         domains=replayed.domains,
         infos=infos,
+        written=written,
         transactions=replayed.transactions,
         mark=mark,
         problems=begun.problems,
@@ -145,6 +149,7 @@ class _Begun:
     replayed: "_Replay"
     sources: Sequence[Adds]
     infos: Mapping[int, Info]
+    written: Mapping[int, int]
     added: Mapping[Key, int]
     problems: tuple[str, ...]
 
@@ -154,7 +159,7 @@ class _Begun:
         replayed = _Replay(resolve)
         replayed.protocol, replayed.metadata, replayed.domains = state.protocol, state.metadata, dict(state.domains)
         replayed.transactions = dict(state.transactions)
-        return cls(state.version, replayed, state.adds, state.infos, {}, state.problems)
+        return cls(state.version, replayed, state.adds, state.infos, state.written, {}, state.problems)
 
 
 def _begin(log: LogFolder, wanted: int, resolve: Callable[[str], str]) -> _Begun:
@@ -167,8 +172,8 @@ def _begin(log: LogFolder, wanted: int, resolve: Callable[[str], str]) -> _Begun
         except TableError as error:
             problems.append(str(error))
         else:
-            infos, added = _history(log, start, resolve)
-            return _Begun(start, replayed, sources, infos, added, tuple(problems))
+            infos, written, added = _history(log, start, resolve)
+            return _Begun(start, replayed, sources, infos, written, added, tuple(problems))
     gap = next(iter(log.lacks(0, wanted)), 0)
     raise TableError(f"{' '.join(problems)} The commit of version {gap} is missing, so nothing else tells the same.")
 
@@ -198,6 +203,7 @@ class _Replay:
         self.protocol: Protocol | None = None
         self.metadata: Metadata | None = None
         self.infos: dict[int, Info] = {}
+        self.written: dict[int, int] = {}
         self.domains: dict[str, str] = {}
         self.transactions: dict[str, int] = {}
         self._rows = AddedFiles()
@@ -207,7 +213,7 @@ class _Replay:
     def apply(self, actions: Iterable[Mapping[str, Any]], version: int) -> None:
         """Take the actions of one commit, or of a checkpoint with UNKNOWN as its version."""
         if version != UNKNOWN:
-            self.infos[version] = {}
+            self.infos[version], self.written[version] = {}, 0
         for action in actions:
             for name, body in action.items():
                 if body is not None:
@@ -223,6 +229,8 @@ class _Replay:
         if name == "add":
             path = self._located(body["path"])
             self._files[path, vector_id(body.get("deletionVector"))] = self._rows.append(body, path, version)
+            if version != UNKNOWN:
+                self.written[version] += _new_bytes(body)
         elif name == "remove":
             self._files[self._located(body["path"]), vector_id(body.get("deletionVector"))] = UNKNOWN
         elif name == "metaData":
@@ -277,28 +285,38 @@ def _keys(rows: pa.Table) -> list[Key]:
     return list(zip(rows["path"].to_pylist(), rows["vector"].to_pylist(), strict=True))
 
 
-def _history(log: LogFolder, start: int, resolve: Callable[[str], str]) -> tuple[dict[int, Info], dict[Key, int]]:
+def _new_bytes(add: Mapping[str, Any]) -> int:
+    """Return the size of a file that a commit wrote; one with a deletion vector was there before."""
+    return 0 if add.get("deletionVector") else int(add["size"])
+
+
+def _history(
+    log: LogFolder, start: int, resolve: Callable[[str], str]
+) -> tuple[dict[int, Info], dict[int, int], dict[Key, int]]:
     """Return what the commits up to a checkpoint, as far as the log still has them, tell: infos, and who added files.
 
     They aren't needed to read the table, so a line that can't be read leaves its files without a version.
     """
     infos: dict[int, Info] = {}
+    written: dict[int, int] = {}
     added: dict[Key, int] = {}
+    damaged: set[int] = set()
     numbers = sorted((number for number in log.commits if number <= start), reverse=True)
     sizes = accumulate(log.commits[number].size or 0 for number in numbers)
     numbers = [number for number, size in zip(numbers, sizes, strict=True) if size <= HISTORY_BYTES]
     for number, text in zip(numbers, log.read_all(log.commits[n] for n in numbers), strict=True):
-        infos[number] = {}
+        infos[number], written[number] = {}, 0
         for line in text.split("\n"):
             if line.startswith(('{"add"', '{"commitInfo"')):
                 try:
                     action = json.loads(line)
                     if add := action.get("add"):
                         added.setdefault((resolve(add["path"]), vector_id(add.get("deletionVector"))), number)
+                        written[number] += _new_bytes(add)
                     infos[number] = dict(action.get("commitInfo") or infos[number])
                 except (ValueError, TypeError, KeyError, RecursionError, TableError):
-                    continue
-    return infos, added
+                    damaged.add(number)
+    return infos, {number: size for number, size in written.items() if number not in damaged}, added
 
 
 def _dated(source: Adds, added: Mapping[Key, int]) -> Adds:
@@ -336,7 +354,7 @@ def _read_checkpoint(log: LogFolder, infos: Iterable[pa.fs.FileInfo], replayed: 
 # --- history ---------------------------------------------------------------------------------------------------------
 
 
-def _commit(version: int, info: Info, file: pa.fs.FileInfo) -> Commit:
+def _commit(version: int, info: Info, file: pa.fs.FileInfo, written: int | None) -> Commit:
     parameters = info.get("operationParameters")
     details = {str(name): _text(value) for name, value in (parameters if isinstance(parameters, dict) else {}).items()}
     if engine := info.get("engineInfo") or info.get("clientVersion"):  # older ones of delta-rs know the latter only
@@ -353,7 +371,10 @@ def _commit(version: int, info: Info, file: pa.fs.FileInfo) -> Commit:
         kind=kind_of(operation, details),
         writer=writer_of(details),
         only_adds=not version,  # there is nothing before the first version that it could remove
-        added_bytes=_metric(info, "numAddedBytes", "numOutputBytes"),
+        added_bytes=0 if operation == "RESTORE" else written,  # which brings files back
+        added_rows=_metric(info, "numOutputRows", "num_added_rows"),
+        is_first=not version,
+        run=details.get(RUN_TAG, ""),
     )
 
 

@@ -36,8 +36,29 @@ def commit_of(snapshot: PyIcebergSnapshot) -> Commit:
         kind=kind,
         writer=writer_of(details),
         only_adds=kind == "append",  # by the specification's "Snapshots"
-        added_bytes=_number(details.get("added-files-size")),
+        added_bytes=_data_bytes(details),
+        added_rows=_number(details.get("added-records")),
+        is_first=_is_first(snapshot, details),
+        run=details.get(RUN_MARK, ""),
     )
+
+
+def _is_first(snapshot: PyIcebergSnapshot, details: Mapping[str, str]) -> bool:
+    """Tell whether a snapshot is a table's first: without a parent it need not be, for expiry may take that away.
+
+    In version 1, where snapshots have no numbers, the first has no files but those that it added.
+    """
+    if snapshot.parent_snapshot_id is not None:
+        return False
+    files, added = (_number(details.get(name)) for name in ("total-data-files", "added-data-files"))
+    return snapshot.sequence_number == 1 or (not snapshot.sequence_number and files is not None and files == added)
+
+
+def _data_bytes(details: Mapping[str, str]) -> int | None:
+    """Return the size of a snapshot's new data files; None where it is that of delete files, too."""
+    if not _number(details.get("added-delete-files")):
+        return _number(details.get("added-files-size", "0"))
+    return None if _number(details.get("added-data-files")) else 0
 
 
 def _number(text: str | None) -> int | None:
