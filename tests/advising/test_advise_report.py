@@ -23,9 +23,10 @@ from zonal.report.page.advise import advice_page
 from zonal.report.page.frame import bar, element, text
 from zonal.report.terminal.advise import print_advice
 from zonal.report.terminal.cluster import print_clustering, print_plan
+from zonal.rewriting.committed import RewrittenFiles
 from zonal.rewriting.dry_run import ClusteringPlan, PlannedFiles, PlannedReads
 from zonal.rewriting.learned import Predicted
-from zonal.rewriting.outcome import Clustering, LookUps, RewrittenFiles, Run
+from zonal.rewriting.outcome import Clustering, LookUps, Run
 from zonal.workload.logs import Logs
 
 CLUSTERING = Clustering(
