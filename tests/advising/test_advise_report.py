@@ -24,9 +24,10 @@ from zonal.report.command import CommandOptions, cluster_command, shell_word
 from zonal.report.machine.json_form import to_json, without_cuts
 from zonal.report.page.frame import bar, element, text
 from zonal.report.terminal.blocks import print_blocks
+from zonal.rewriting.committed import RewrittenFiles
 from zonal.rewriting.dry_run import ClusteringPlan, PlannedFiles, PlannedReads
 from zonal.rewriting.learned import Predicted
-from zonal.rewriting.outcome import Clustering, LookUps, RewrittenFiles, Run
+from zonal.rewriting.outcome import Clustering, LookUps, Run
 from zonal.workload.logs import Logs
 
 CLUSTERING = Clustering(

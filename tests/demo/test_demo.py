@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import NoneType
 
 import duckdb
 import numpy as np
@@ -23,9 +24,11 @@ import zonal
 from support.cluster_tables import assert_same_rows
 from support.local_runner import run_here
 from zonal.advising import verdict as deciding
+from zonal.advising.advice import Advice
+from zonal.auditing.audit import Audit
 from zonal.cli import app
 from zonal.demo import own_data as owndata
-from zonal.demo.chapters import Advised, Arrived, Audited, Compacted, Compared, Left, Rewritten
+from zonal.demo.chapters import Compacted, Compared
 from zonal.demo.query_log import NAME, kinds, log_text
 from zonal.demo.story import LOG, DemoRequest, history_url
 from zonal.demo.telemetry import CONDITIONS, telemetry
@@ -33,7 +36,9 @@ from zonal.demo.terminal import run
 from zonal.demo.writers import CATALOG, IDENTIFIER, catalog_uri
 from zonal.errors import JavaError, ZonalError
 from zonal.history.store import History
+from zonal.rewriting.outcome import Clustering
 from zonal.tables.iceberg.table import IcebergTable
+from zonal.verbs.show import TableHealth
 
 ROWS, FILES = 20_000, 40
 
@@ -60,8 +65,8 @@ def kept(tmp_path_factory):
     return folder, outcomes, text
 
 
-def chapters_of(outcome, kind):
-    return [chapter for chapter in outcome.chapters if isinstance(chapter, kind)]
+def results_of(outcome, kind):
+    return [chapter.result for chapter in outcome.chapters if isinstance(chapter.result, kind)]
 
 
 def catalog_of(folder):
@@ -104,8 +109,8 @@ def test_each_table_lives_through_the_whole_story(kept):
     _, outcomes, text = kept
     assert [outcome.format for outcome in outcomes] == ["delta", "iceberg"]
     for outcome in outcomes:
-        assert [type(chapter) for chapter in outcome.chapters] == [
-            Arrived, Advised, Rewritten, Compared, Audited, Compacted, Audited, Rewritten, Audited,
+        assert [type(chapter.result) for chapter in outcome.chapters] == [
+            TableHealth, Advice, Clustering, Compared, Audit, Compacted, Audit, Clustering, Audit,
         ]  # fmt: skip
         headings = re.findall(rf"^{outcome.format} (\d) · (\w+)", text, re.MULTILINE)
         verbs = ["show", "advise", "cluster", "explain", "audit", "another", "audit", "cluster", "audit"]
@@ -120,28 +125,28 @@ def test_the_tables_keep_their_rows(kept):
 
 def test_clustering_makes_the_queries_read_less_in_about_as_many_files(kept):
     for outcome in kept[1]:
-        (arrived,), (compared,) = chapters_of(outcome, Arrived), chapters_of(outcome, Compared)
+        (arrived,), (compared,) = results_of(outcome, TableHealth), results_of(outcome, Compared)
         before, after = compared.shares
         assert after < before / 2
         assert compared.before[0].share > 0.99, "as it arrives a payload is everywhere"
         assert compared.after[0].share < 0.4
-        first, again = (chapter.clustering for chapter in chapters_of(outcome, Rewritten))
-        assert arrived.health.table.files == first.change.removed_files == pytest.approx(FILES, rel=0.1)
+        first, again = results_of(outcome, Clustering)
+        assert arrived.table.files == first.change.removed_files == pytest.approx(FILES, rel=0.1)
         assert first.change.added_files == pytest.approx(FILES, rel=0.4)
         assert again.layout == first.layout, "the table remembers it"
 
 
 def test_the_prediction_is_near_what_came_out(kept):
     for outcome in kept[1]:
-        told = chapters_of(outcome, Rewritten)[0].clustering.predicted
+        told = results_of(outcome, Clustering)[0].predicted
         assert told.share_after == pytest.approx(told.share_predicted, rel=0.25)
         assert told.share_after < told.share_before / 2
 
 
 def test_the_compaction_raises_the_alert_and_is_named(kept):
     for outcome in kept[1]:
-        (compacted,) = chapters_of(outcome, Compacted)
-        clean, spoiled, repaired = (chapter.audit for chapter in chapters_of(outcome, Audited))
+        (compacted,) = results_of(outcome, Compacted)
+        clean, spoiled, repaired = results_of(outcome, Audit)
         assert not clean.judgment.alerts
         assert compacted.files_after < compacted.files_before / 4
         assert spoiled.judgment.alerts
@@ -156,22 +161,22 @@ def test_the_alert_goes_with_the_compaction_and_without_it_there_is_none(kept):
     """Between the clean audit and the spoiled one lies one commit of another tool, by the tables' own logs."""
     folder, (delta, iceberg), _ = kept
     operations = {each["version"]: each for each in DeltaTable(str(folder / "delta")).history()}
-    version = chapters_of(delta, Compacted)[0].version
+    version = results_of(delta, Compacted)[0].version
     assert operations[version]["operation"] == "OPTIMIZE"
     assert "zonal" not in str(operations[version]), "delta-rs did it"
     assert "zonal" in str(operations[version - 1])
     table = catalog_of(folder).load_table(IDENTIFIER)
-    spoiled = table.snapshot_by_id(chapters_of(iceberg, Compacted)[0].version)
+    spoiled = table.snapshot_by_id(results_of(iceberg, Compacted)[0].version)
     assert "zonal" not in str(spoiled.summary)
     removed = table.snapshot_by_id(spoiled.parent_snapshot_id)
-    assert removed.parent_snapshot_id == chapters_of(iceberg, Rewritten)[0].clustering.run.versions[-1]
+    assert removed.parent_snapshot_id == results_of(iceberg, Clustering)[0].run.versions[-1]
 
 
 def test_the_text_tells_the_alert_the_commit_and_the_repair(kept):
     _, outcomes, text = kept
     alerts = 0
     for outcome in outcomes:
-        clean, spoiled, repaired = (chapter.audit for chapter in chapters_of(outcome, Audited))
+        clean, spoiled, repaired = results_of(outcome, Audit)
         assert spoiled.judgment.alerts
         assert not clean.judgment.alerts
         assert not repaired.judgment.alerts
@@ -189,9 +194,9 @@ def test_the_reads_are_those_of_explain(kept):
     folder, outcomes, _ = kept
     asked = kinds()
     for outcome in outcomes:
-        (arrived,), (compared,) = chapters_of(outcome, Arrived), chapters_of(outcome, Compared)
-        clustered = chapters_of(outcome, Rewritten)[0].clustering.run.versions[-1]
-        for version, reads in ((arrived.health.table.version, compared.before), (clustered, compared.after)):
+        (arrived,), (compared,) = results_of(outcome, TableHealth), results_of(outcome, Compared)
+        clustered = results_of(outcome, Clustering)[0].run.versions[-1]
+        for version, reads in ((arrived.table.version, compared.before), (clustered, compared.after)):
             table = pinned(folder, outcome.format, version)
             for kind in (2, 3):
                 told = [zonal.explain(table, where=text, footers=False) for text in asked[kind].conditions]
@@ -201,15 +206,15 @@ def test_the_reads_are_those_of_explain(kept):
 
 def test_an_audit_agrees_with_the_questions_one_by_one(kept):
     for outcome in kept[1]:
-        (compared,), audited = chapters_of(outcome, Compared), chapters_of(outcome, Audited)
-        assert audited[0].audit.reads.byte_share == pytest.approx(compared.shares[1])
+        (compared,), audited = results_of(outcome, Compared), results_of(outcome, Audit)
+        assert audited[0].reads.byte_share == pytest.approx(compared.shares[1])
 
 
 def test_the_explained_query_is_one_of_the_log(kept):
     folder, outcomes, _ = kept
     assert f"WHERE {CONDITIONS[0]} " in (folder / LOG).read_text()
     for outcome in outcomes:
-        (compared,) = chapters_of(outcome, Compared)
+        (compared,) = results_of(outcome, Compared)
         before, after = compared.explained
         assert before.predicate == after.predicate == CONDITIONS[0]
         assert before.levels[-1].kept == FILES
@@ -248,7 +253,7 @@ def test_the_history_has_all_audits_and_runs(kept):
     folder, outcomes, _ = kept
     with History.open(history_url(folder)) as history:
         for outcome in outcomes:
-            audits = [chapter.audit for chapter in chapters_of(outcome, Audited)]
+            audits = results_of(outcome, Audit)
             found = history.audits(audits[0].table.location)
             assert [record.ratio for record in found] == [audit.reads.ratio for audit in audits]
             assert [bool(record.alerts) for record in found] == [False, True, False]
@@ -263,7 +268,7 @@ def test_the_page_shows_the_alarm_and_its_path_is_printed_last(kept):
     assert text.split()[-2:] == [str(outcome.page) for outcome in outcomes]
     for outcome in outcomes:
         page = outcome.page.read_text()
-        spoiled = chapters_of(outcome, Audited)[1].audit
+        spoiled = results_of(outcome, Audit)[1]
         assert f"widened {spoiled.blame.culprit.widths[0].column}" in page
         assert str(spoiled.blame.culprit.id) in page
 
@@ -284,13 +289,13 @@ def test_the_printed_commands_run(kept):
 
 def test_given_columns_are_asked_by_look_ups(tmp_path):
     (outcome,), text = text_of(DemoRequest(5_000, 10, ("delta",), by=("sensor", "value"), into=tmp_path / "kept"))
-    (compared,) = chapters_of(outcome, Compared)
+    (compared,) = results_of(outcome, Compared)
     assert [question.text for question in compared.questions] == [
         "sensor = ?", "value = ?", "1 % of sensor", "1 % of value", "5 % of each",
     ]  # fmt: skip
     assert compared.after[0].share < compared.before[0].share
     assert "zorder(sensor, value" in text
-    assert not chapters_of(outcome, Advised), "who names columns needs no advice"
+    assert not results_of(outcome, Advice), "who names columns needs no advice"
     assert not (tmp_path / "kept" / LOG).exists()
     commands = re.findall(r"^ +zonal (\w+)", text, re.MULTILINE)
     assert commands == ["show", "audit"], "those that need no log"
@@ -299,7 +304,7 @@ def test_given_columns_are_asked_by_look_ups(tmp_path):
 def test_a_table_that_is_best_left_as_it_is_ends_the_story(tmp_path, monkeypatch):
     monkeypatch.setattr(deciding, "LEAST_GAIN", 1.1)
     (outcome,), text = text_of(DemoRequest(2_000, 8, ("delta",), into=tmp_path / "kept"))
-    assert [type(chapter) for chapter in outcome.chapters] == [Arrived, Advised, Audited, Left]
+    assert [type(chapter.result) for chapter in outcome.chapters] == [TableHealth, Advice, Audit, NoneType]
     assert "the story ends here" in text
     assert outcome.page.exists()
 
@@ -319,17 +324,17 @@ def orders(tmp_path):
 def test_own_data_lives_through_the_story_without_a_log(orders):
     (outcome,), text = text_of(DemoRequest(0, 20, ("delta",), data=orders, by=("when", "who.name", "[red]")))
     assert "[red] = ?" in text, "a name is text, not markup"
-    (compared,) = chapters_of(outcome, Compared)
+    (compared,) = results_of(outcome, Compared)
     shares = {
         q.text: (b.share, a.share) for q, b, a in zip(compared.questions, compared.before, compared.after, strict=True)
     }
     assert shares["who.name = ?"][1] < 0.5 * shares["who.name = ?"][0]
     assert shares["[red] = ?"][1] == 1.0, "a constant skips nothing"
-    assert [type(chapter) for chapter in outcome.chapters] == [
-        Arrived, Rewritten, Compared, Audited, Compacted, Audited, Rewritten, Audited,
+    assert [type(chapter.result) for chapter in outcome.chapters] == [
+        TableHealth, Clustering, Compared, Audit, Compacted, Audit, Clustering, Audit,
     ]  # fmt: skip
-    assert {chapter.audit.table.rows for chapter in chapters_of(outcome, Audited)} == {2000}
-    assert chapters_of(outcome, Audited)[0].audit.workload.queries == 700
+    assert {audit.table.rows for audit in results_of(outcome, Audit)} == {2000}
+    assert results_of(outcome, Audit)[0].workload.queries == 700
 
 
 def test_too_much_data_is_refused_with_the_way_that_works(orders, monkeypatch):

@@ -11,7 +11,8 @@ from support.cluster_tables import assert_same_rows, home, parts_of
 from zonal.cli import app
 from zonal.errors import LayoutError, TableError
 from zonal.layouts.layout import Layout
-from zonal.rewriting.in_place import Done, Expected
+from zonal.rewriting.committed import RewrittenFiles
+from zonal.rewriting.in_place import Expected
 from zonal.rewriting.learned import learn
 from zonal.workload.query import Workload
 
@@ -130,8 +131,8 @@ def test_a_picture_that_cant_be_drawn_hides_no_commit(tmp_path, monkeypatch):
 
 def test_what_was_expected_of_partitions_that_were_lost_does_not_count():
     expected = Expected(np.array([0, 0, 1]), np.array([50, 60, 70]))
-    assert expected.without() == Done(predicted_files=3, predicted_bytes=180)
-    assert expected.without([0]) == Done(predicted_files=1, predicted_bytes=70)
+    assert expected.without().change == RewrittenFiles(predicted_files=3, predicted_bytes=180)
+    assert expected.without([0]).change == RewrittenFiles(predicted_files=1, predicted_bytes=70)
 
 
 def test_files_that_come_later_are_cut_by_the_recorded_tree(tmp_path):

@@ -1,45 +1,28 @@
-"""The demonstration as values: what happened to a table, chapter by chapter, every number measured."""
+"""What a demonstration tells: the chapters of each table's story, with the results that they were told from."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from zonal.advising.advice import Advice
-from zonal.auditing.audit import Audit
 from zonal.demo.questions import Question, QuestionReads
-from zonal.rewriting.outcome import Clustering
 from zonal.verbs.explain import Explanation
-from zonal.verbs.show import TableHealth
+
+StyledLine = tuple[str, str]
+"""A text and its style."""
 
 
 @dataclass(frozen=True)
-class Arrived:
-    """A table as its rows arrived: `show`."""
+class Chapter:
+    """One step of a table's story, in words that a newcomer understands."""
 
-    health: TableHealth
-
-
-@dataclass(frozen=True)
-class Advised:
-    """What to do with it, by a log of queries: `advise`."""
-
-    advice: Advice
-    log: Path
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """A rewrite on Spark: `cluster`."""
-
-    clustering: Clustering
-    again: bool
-    """Whether the layout is the one that the table recorded before."""
-    version_word: str
-    """What the table's format calls a version."""
+    heading: str
+    lines: tuple[StyledLine, ...]
+    result: object = None
+    """What the verb returned, or what was measured."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What the questions read before and after: `explain`."""
+    """What the questions read before and after a rewrite."""
 
     questions: tuple[Question, ...]
     before: tuple[QuestionReads, ...]
@@ -59,15 +42,6 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Audited:
-    """What all queries read, compared with the audits before: `audit`."""
-
-    audit: Audit
-    ratios: tuple[float | None, ...]
-    """Of all audits so far, this one last."""
-
-
-@dataclass(frozen=True)
 class Compacted:
     """A compaction by another tool, by the files' sizes alone."""
 
@@ -78,14 +52,6 @@ class Compacted:
     files_before: int
     files_after: int
     seconds: float
-
-
-@dataclass(frozen=True)
-class Left:
-    """The end of the story of a table that is best left as it is."""
-
-
-Chapter = Arrived | Advised | Rewritten | Compared | Audited | Compacted | Left
 
 
 @dataclass(frozen=True)

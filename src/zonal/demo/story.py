@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from zonal.demo.chapters import Chapter, Outcome
-from zonal.demo.life import Report, Scene, live
+from zonal.demo.life import Scene, live
 from zonal.demo.own_data import read_own
 from zonal.demo.query_log import NAME, kinds, log_text
 from zonal.demo.questions import logged, lookups, workload_of
@@ -22,6 +22,7 @@ from zonal.layouts.ranks import bind
 from zonal.rewriting.in_place import Runner
 from zonal.rewriting.places import runner_at
 from zonal.spark.place import Spark
+from zonal.values.progress import Progress, Step
 from zonal.workload.logs import Logs
 
 LOG, HISTORY, PAGE = "queries.sql", "history.db", "report.html"
@@ -29,8 +30,8 @@ LOG, HISTORY, PAGE = "queries.sql", "history.db", "report.html"
 OWN_FORMAT = "delta"
 """The format of tables made of a user's own data."""
 
-OnChapter = Callable[[str, Chapter], None]
-"""Called with a table's format and the chapter that ended."""
+OnChapter = Callable[[str, int, Chapter], None]
+"""Called with a table's format, and the number and the chapter that ended."""
 
 
 @dataclass(frozen=True)
@@ -50,24 +51,26 @@ class DemoRequest:
     """Where to write the page; by default into that folder, or a new file among the system's temporary ones."""
 
 
-def tell(request: DemoRequest, on_chapter: OnChapter, report: Report, *, runner: Runner | None = None) -> list[Outcome]:
+def tell(
+    request: DemoRequest, on_chapter: OnChapter, report: Progress, *, runner: Runner | None = None
+) -> list[Outcome]:
     """Run the demonstration and return each table's story; `runner` runs the rewrites elsewhere than on Spark.
 
     Whatever goes wrong, nothing is left behind; without `into` nothing but the pages is left in any case.
     """
     _check(request)
     own = _own(request, report)
-    report("starting Spark")
+    report(Step("starting Spark"))
     running = runner_at(runner or Spark(master="local[*]"))
     with _folder(request.into) as folder, running as run_steps:
-        report("making telemetry")
+        report(Step("making telemetry"))
         rows = telemetry(request.rows) if own is None else own
         scene = _scene(request, rows, folder, run_steps, report)
         chapters: dict[str, list[Chapter]] = {form: [] for form in request.formats}
 
         def hear(form: str, chapter: Chapter) -> None:
             chapters[form].append(chapter)
-            on_chapter(form, chapter)
+            on_chapter(form, len(chapters[form]), chapter)
 
         pages = {form: live(form, scene, folder / form, partial(hear, form)) for form in request.formats}
         paths = _write_pages(request, pages)
@@ -93,17 +96,17 @@ def _check(request: DemoRequest) -> None:
         bind(telemetry(1).schema, request.by)
 
 
-def _own(request: DemoRequest, report: Report) -> pa.Table | None:
+def _own(request: DemoRequest, report: Progress) -> pa.Table | None:
     """Read the user's own data; columns without values are refused before anything starts."""
     if request.data is None or request.by is None:
         return None
-    report("reading")
+    report(Step("reading"))
     rows = read_own(request.data, request.by, request.files)
     lookups(rows, request.by)
     return rows
 
 
-def _scene(request: DemoRequest, rows: pa.Table, folder: Path, runner: Runner, report: Report) -> Scene:
+def _scene(request: DemoRequest, rows: pa.Table, folder: Path, runner: Runner, report: Progress) -> Scene:
     """Choose the questions: a log of SQL, or look-ups in the given columns."""
     database = history_url(folder)
     if request.by is not None:

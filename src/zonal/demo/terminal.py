@@ -1,14 +1,14 @@
 """The demonstration on a terminal: a spinner while it runs, each chapter as it ends, and commands to go on with."""
 
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from zonal.demo.chapters import Arrived, Chapter, Outcome
+from zonal.demo.chapters import Chapter, Outcome
 from zonal.demo.query_log import NAME
 from zonal.demo.story import LOG, DemoRequest, history_url, tell
 from zonal.demo.telemetry import CONDITIONS
@@ -16,6 +16,8 @@ from zonal.demo.text import print_chapter
 from zonal.demo.writers import WRITERS
 from zonal.report.terminal.text import print_line, print_whole
 from zonal.rewriting.in_place import Runner
+from zonal.values.progress import Step
+from zonal.verbs.show import TableHealth
 
 
 def run(console: Console, request: DemoRequest, *, runner: Runner | None = None) -> list[Outcome]:
@@ -24,18 +26,13 @@ def run(console: Console, request: DemoRequest, *, runner: Runner | None = None)
         SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
         console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
-    numbers: Counter[str] = Counter()
     with steps:
         task = steps.add_task("", total=None)
 
-        def report(what: str, done: int = 0, total: int = 0) -> None:
-            steps.update(task, description=what + (f", {done} of {total}" if total else ""))
+        def report(step: Step) -> None:
+            steps.update(task, description=step.name + (f", {step.done} of {step.total}" if step.total else ""))
 
-        def on_chapter(form: str, chapter: Chapter) -> None:
-            numbers[form] += 1
-            print_chapter(console, form, numbers[form], chapter)
-
-        outcomes = tell(request, on_chapter, report, runner=runner)
+        outcomes = tell(request, partial(print_chapter, console), report, runner=runner)
     if request.into is not None:
         print_line(console, "The tables, their log and their history are kept. Go on with:")
         for outcome in outcomes:
@@ -62,4 +59,4 @@ def _commands(request: DemoRequest, into: Path, outcome: Outcome) -> Iterator[st
 
 
 def _version(chapters: Sequence[Chapter]) -> int | None:
-    return next(chapter.health.table.version for chapter in chapters if isinstance(chapter, Arrived))
+    return next(each.result.table.version for each in chapters if isinstance(each.result, TableHealth))

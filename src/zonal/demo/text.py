@@ -1,11 +1,12 @@
-"""Print a chapter of the demonstration: a heading, and a few lines that a newcomer understands."""
+"""What the demonstration says of each result: a heading, and a few lines that a newcomer understands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 
+from zonal.advising.advice import Advice
 from zonal.auditing.audit import Audit
-from zonal.demo.chapters import Advised, Arrived, Audited, Chapter, Compacted, Compared, Left, Rewritten
+from zonal.demo.chapters import Chapter, Compacted, Compared
 from zonal.layouts.layout import short_text
 from zonal.report.advice import what_text
 from zonal.report.sparkline import sparkline
@@ -19,76 +20,64 @@ from zonal.verbs.show import TableHealth
 
 _MOST_OTHERS = 3
 
-StyledLine = tuple[str, str]
-"""A text and its style."""
-
 
 def print_chapter(console: Console, form: str, number: int, chapter: Chapter) -> None:
     """Print a chapter under its heading."""
-    print_line(console, f"{form} {number} · {heading_of(chapter)}", "bold")
-    for text, style in lines_of(chapter):
+    print_line(console, f"{form} {number} · {chapter.heading}", "bold")
+    for text, style in chapter.lines:
         print_line(console, f"  {text}", style)
     console.print()
 
 
-def heading_of(chapter: Chapter) -> str:
-    """Name the verb, and say what it does."""
-    match chapter:
-        case Arrived():
-            return "show: the table as its rows arrived"
-        case Advised():
-            return "advise: what to do, by a log of queries"
-        case Rewritten(again=True):
-            return "cluster again: in the layout that the table remembers"
-        case Rewritten():
-            return "cluster: rewritten on Spark"
-        case Compared():
-            return "explain: what queries read, before → now"
-        case Audited():
-            return f"audit: what all {plural(chapter.audit.workload.queries, 'query', 'queries')} read"
-        case Compacted():
-            return "another tool comes along"
-        case Left():
-            return "the end"
+def _plain(heading: str, texts: Iterable[str], result: object = None) -> Chapter:
+    return Chapter(heading, tuple((text, "") for text in texts), result)
 
 
-def lines_of(chapter: Chapter) -> Iterator[StyledLine]:
-    """Say what a chapter found; only its verdict has a color."""
-    match chapter:
-        case Arrived():
-            yield from _plain(_arrived(chapter.health))
-        case Advised():
-            yield from _plain(_advised(chapter))
-        case Rewritten():
-            yield from _plain(_clustered(chapter.clustering, chapter.version_word))
-        case Compared():
-            yield from _plain(_compared(chapter))
-        case Audited():
-            for sentence in verdict(chapter.audit):
-                yield sentence, "red" if chapter.audit.judgment.alerts else "green"
-            yield from _plain(_audited(chapter.audit, chapter.ratios))
-        case Compacted():
-            yield from _plain(_compacted(chapter))
-        case Left():
-            yield "Leaving it as it is, the story ends here: more --rows and --files give queries more to skip.", ""
+LEFT = _plain(
+    "the end", ["Leaving it as it is, the story ends here: more --rows and --files give queries more to skip."]
+)
 
 
-def _plain(texts: Iterator[str]) -> Iterator[StyledLine]:
-    for text in texts:
-        yield text, ""
-
-
-def _arrived(health: TableHealth) -> Iterator[str]:
+def arrived(health: TableHealth) -> Chapter:
+    """Tell what `show` says of a new table."""
     rows = "" if health.table.rows is None else f", {health.table.rows:,} rows"
-    yield f"{plural(health.table.files, 'file')}, {size_text(health.table.bytes)}{rows}"
-    for column in health.columns:
-        yield column.verdict
+    size = f"{plural(health.table.files, 'file')}, {size_text(health.table.bytes)}{rows}"
+    return _plain("show: the table as its rows arrived", [size, *(column.verdict for column in health.columns)], health)
 
 
-def _advised(chapter: Advised) -> Iterator[str]:
-    advice = chapter.advice
+def advised(advice: Advice, log: str) -> Chapter:
+    """Tell what `advise` says by a log of queries."""
+    return _plain("advise: what to do, by a log of queries", _advised(advice, log), advice)
+
+
+def clustered(done: Clustering, version_word: str, *, again: bool = False) -> Chapter:
+    """Tell what `cluster` did; `again` in the layout that the table recorded before."""
+    how = "cluster again: in the layout that the table remembers" if again else "cluster: rewritten on Spark"
+    return _plain(how, _clustered(done, version_word), done)
+
+
+def compared(reads: Compared) -> Chapter:
+    """Tell what the questions read before and after, as `explain` says."""
+    return _plain("explain: what queries read, before → now", _compared(reads), reads)
+
+
+def audited(audits: Sequence[Audit]) -> Chapter:
+    """Tell what `audit` says, compared with the audits before; only its verdict has a color."""
+    audit = audits[-1]
+    color = "red" if audit.judgment.alerts else "green"
+    rest = _audited(audit, [each.reads.ratio for each in audits])
+    lines = (*((text, color) for text in verdict(audit)), *((text, "") for text in rest))
+    return Chapter(f"audit: what all {plural(audit.workload.queries, 'query', 'queries')} read", lines, audit)
+
+
+def compacted(done: Compacted) -> Chapter:
+    """Tell what another tool did."""
+    return _plain("another tool comes along", _compacted(done), done)
+
+
+def _advised(advice: Advice, log: str) -> Iterator[str]:
     filters = plural(advice.workload.queries, "different filter")
-    yield f"{plural(advice.workload.summary.statements, 'statement')} in {chapter.log.name}, with {filters}"
+    yield f"{plural(advice.workload.summary.statements, 'statement')} in {log}, with {filters}"
     yield clipped(advice.reason, 600)
     others = [each for each in advice.candidates if each is not advice.best and each.layout is not None]
     if others:
@@ -110,18 +99,18 @@ def _clustered(done: Clustering, version_word: str) -> Iterator[str]:
         yield f"{queries} of the log: {before} of the bytes before, {expected} predicted, {after} real"
 
 
-def _compared(chapter: Compared) -> Iterator[str]:
-    for question, then, now in zip(chapter.questions, chapter.before, chapter.after, strict=True):
+def _compared(reads: Compared) -> Iterator[str]:
+    for question, then, now in zip(reads.questions, reads.before, reads.after, strict=True):
         shares = f"{share_text(then.share)} → {share_text(now.share)} of the bytes"
         worse = ": the order in which the rows arrived suited it better" if now.share > then.share else ""
         yield f"{clipped(question.text)}: {then.files:,.0f} → {now.files:,.0f} files, {shares}{worse}"
-    before, after = chapter.shares
+    before, after = reads.shares
     less = (
         f"{before / after:.1f} times less" if 0 < after < before else "no less: this layout doesn't help these queries"
     )
     yield f"on average {share_text(before)} → {share_text(after)} of the bytes, {less}"
-    if chapter.explained is not None:
-        yield _explained(*chapter.explained)
+    if reads.explained is not None:
+        yield _explained(*reads.explained)
 
 
 def _explained(before: Explanation, after: Explanation) -> str:
@@ -134,7 +123,7 @@ def _explained(before: Explanation, after: Explanation) -> str:
     return f"one query, {clipped(after.predicate)}: {reads}{why}"
 
 
-def _audited(audit: Audit, ratios: tuple[float | None, ...]) -> Iterator[str]:
+def _audited(audit: Audit, ratios: Sequence[float | None]) -> Iterator[str]:
     fresh = audit.fresh
     if audit.judgment.alerts and fresh is not None and fresh.gain > 0:
         saved = (
@@ -146,10 +135,10 @@ def _audited(audit: Audit, ratios: tuple[float | None, ...]) -> Iterator[str]:
         yield f"since the first audit: {sparkline(ratios)} {went}"
 
 
-def _compacted(chapter: Compacted) -> Iterator[str]:
-    if chapter.files_after == chapter.files_before:
-        yield f"{chapter.deed} and finds nothing to do."
+def _compacted(done: Compacted) -> Iterator[str]:
+    if done.files_after == done.files_before:
+        yield f"{done.deed} and finds nothing to do."
         return
-    made = f"{plural(chapter.files_before, 'file')} → {plural(chapter.files_after, 'file')}"
-    yield f"{chapter.deed}: {made} in {chapter.seconds:,.1f} s, {chapter.version_word} {chapter.version}"
+    made = f"{plural(done.files_before, 'file')} → {plural(done.files_after, 'file')}"
+    yield f"{done.deed}: {made} in {done.seconds:,.1f} s, {done.version_word} {done.version}"
     yield "No row is lost, but files were joined by their sizes, whatever values they hold."

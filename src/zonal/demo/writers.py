@@ -14,15 +14,13 @@ import pyarrow as pa
 
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.tables.protocol import Rewritable
+from zonal.values.progress import Progress, Step
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
 
 IDENTIFIER = "demo.telemetry"
 CATALOG = "demo"
-
-Report = Callable[[int, int], None]
-"""Called with the number of appends that are done, and their total."""
 
 _MOST_COMMITS = 30
 _FILE_SIZE = "write.target-file-size-bytes"
@@ -32,7 +30,7 @@ _FILE_SIZE = "write.target-file-size-bytes"
 class Writer:
     """What the demonstration lets a format's usual library do."""
 
-    make: Callable[[pa.Table, int, Path, Report], Rewritable]
+    make: Callable[[pa.Table, int, Path, Progress], Rewritable]
     """Append rows in their order as so many files of a new table."""
     compact: Callable[[Path, int], None]
     """Join files to about this many."""
@@ -60,7 +58,7 @@ class Address:
     """What every command needs besides."""
 
 
-def make_delta(table: pa.Table, files: int, folder: Path, report: Report) -> Rewritable:
+def make_delta(table: pa.Table, files: int, folder: Path, report: Progress) -> Rewritable:
     """Append the rows in their order, one file per commit."""
     from deltalake import DeltaTable as Writer  # noqa: PLC0415 - slow to import
     from deltalake import write_deltalake  # noqa: PLC0415
@@ -70,7 +68,7 @@ def make_delta(table: pa.Table, files: int, folder: Path, report: Report) -> Rew
     with _errors("Delta", "The rows can't be written as a table of"):
         writer = Writer.create(str(folder), table.schema)
         for done, part in enumerate(_parts(table, files)):
-            report(done, files)
+            report(Step("appending files", done=done, total=files))
             write_deltalake(writer, part, mode="append")
     return DeltaTable(str(folder))
 
@@ -88,7 +86,7 @@ def compact_delta(folder: Path, files: int) -> None:
         writer.optimize.compact(target_size=max(sum(sizes) // files, 1), writer_properties=same)
 
 
-def make_iceberg(table: pa.Table, files: int, folder: Path, report: Report) -> Rewritable:
+def make_iceberg(table: pa.Table, files: int, folder: Path, report: Progress) -> Rewritable:
     """Append the rows in their order, several files per commit, in a SQLite catalog beside them.
 
     PyIceberg takes longer for a commit than for its files.
@@ -102,7 +100,7 @@ def make_iceberg(table: pa.Table, files: int, folder: Path, report: Report) -> R
         size = {_FILE_SIZE: _memory_size(table, files)}
         writer = catalog.create_table(IDENTIFIER, schema=table.schema, properties=size)
         for done, part in enumerate(_parts(table, commits)):
-            report(done, commits)
+            report(Step("appending files", done=done, total=commits))
             writer.append(part)
     return IcebergTable(IDENTIFIER, catalog.load_table(IDENTIFIER))
 

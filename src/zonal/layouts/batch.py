@@ -15,7 +15,7 @@ from zonal.layouts.cuts import LARGEST, cuts_within, key_cuts
 from zonal.layouts.keys import exact_words, key_words, tie_columns, tie_word
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import Ranks, bind
-from zonal.layouts.sort import stable_order
+from zonal.layouts.sort import run_starts, stable_order
 from zonal.values.arrays import Int64Array, UInt64Array
 from zonal.values.selection import take_rows
 
@@ -171,8 +171,6 @@ def _split_heavy(
 
 def _heavy_runs(words: Sequence[UInt64Array], most: float) -> npt.NDArray[np.int64]:
     """Return (start, end) of the runs of equal keys with more than `most` rows."""
-    new = np.ones(len(words[0]), np.bool_)
-    new[1:] = np.logical_or.reduce([word[1:] != word[:-1] for word in words])
-    starts = np.flatnonzero(new)
-    runs: npt.NDArray[np.int64] = np.stack([starts, np.append(starts[1:], len(new))[: len(starts)]], axis=1)
+    starts = run_starts(words)
+    runs: npt.NDArray[np.int64] = np.stack([starts, np.append(starts[1:], len(words[0]))[: len(starts)]], axis=1)
     return runs[runs[:, 1] - runs[:, 0] > most]

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zonal.errors import ColumnError, RanksError, quoted
+from zonal.layouts.sort import run_starts
 from zonal.layouts.steps import Knots, Lookup
 from zonal.values.arrays import UInt32Array, UInt64Array
 from zonal.values.columns import find, leaf, leaf_type
@@ -286,10 +287,8 @@ def _distinct(values: Sequence[pa.Array], family: str) -> tuple[list[UInt64Array
     else:
         order = np.lexsort(words[::-1])
         words = [word[order] for word in words]
-    new = np.ones(len(words[0]), np.bool_)
-    new[1:] = np.logical_or.reduce([word[1:] != word[:-1] for word in words])
-    starts = np.flatnonzero(new)
-    return [word[starts] for word in words], np.diff(starts, append=len(new))
+    starts = run_starts(words)
+    return [word[starts] for word in words], np.diff(starts, append=len(words[0]))
 
 
 def _distinct_bytes(values: Sequence[pa.Array]) -> tuple[list[UInt64Array], npt.NDArray[np.int64]]:

@@ -49,3 +49,15 @@ def _order_by(key: UInt64Array) -> Int64Array:
         if (ties[1:] < ties[:-1]).any():  # else they are equal, and in their own order already
             order[tied] = chosen[np.argsort(ties, kind="stable")]
     return order
+
+
+def run_starts(words: Sequence[UInt64Array]) -> Int64Array:
+    """Return where each run of equal keys begins among sorted ones."""
+    new = np.ones(len(words[0]), np.bool_)
+    new[1:] = np.logical_or.reduce([word[1:] != word[:-1] for word in words])
+    return np.flatnonzero(new)
+
+
+def heaviest_key(words: Sequence[UInt64Array]) -> int:
+    """Count the rows of the most frequent key among sorted ones."""
+    return int(np.diff(run_starts(words), append=len(words[0])).max(initial=0))

@@ -16,7 +16,7 @@ from zonal.layouts.cuts import LARGEST, Cuts, cuts_within, file_cuts
 from zonal.layouts.keys import key_words, tie_columns, tie_word
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
-from zonal.layouts.sort import stable_order
+from zonal.layouts.sort import heaviest_key, stable_order
 from zonal.values.arrays import Int32Array, Int64Array, UInt64Array
 from zonal.values.sample import Sample
 
@@ -152,14 +152,10 @@ def _most_rows(sizes: Sizes, part: int, layout: Layout, sampled: int) -> float:
 
 
 def _heaviest(words: Sequence[UInt64Array], rows: npt.NDArray[np.intp]) -> int:
-    """Count the rows of the most frequent key."""
-    if not len(rows):
-        return 0
+    """Count the rows of the most frequent key among some rows."""
     mine = [word[rows] for word in words]
     order = stable_order(mine)
-    new = np.ones(len(rows), np.bool_)
-    new[1:] = np.logical_or.reduce([word[order[1:]] != word[order[:-1]] for word in mine])
-    return int(np.diff(np.flatnonzero(new), append=len(rows)).max())
+    return heaviest_key([word[order] for word in mine])
 
 
 def _cut(

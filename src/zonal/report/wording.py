@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 from zonal.upkeep.condition import Condition
+from zonal.values.sizes import size_text
 
 MOST_CHARACTERS = 300
 

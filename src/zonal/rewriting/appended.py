@@ -11,7 +11,7 @@ from zonal.history.opened import Database, opened
 from zonal.history.records import RunRecord
 from zonal.layouts.layout import Layout, short_text
 from zonal.plan.append import Transaction
-from zonal.rewriting.in_place import Done
+from zonal.rewriting.committed import Done
 from zonal.rewriting.ledger import LedgerEntry
 from zonal.snapshot import Snapshot
 
@@ -47,9 +47,9 @@ class Appended(Shown):
             layout=str(layout),
             run=run,
             version=done.versions[-1] if done.versions else None,
-            rows=done.rows,
-            files=done.added_files,
-            bytes=done.added_bytes,
+            rows=done.change.rows,
+            files=done.change.added_files,
+            bytes=done.change.added_bytes,
             seconds=time.monotonic() - began,
             note="" if done.versions else "There were no rows to append.",
             location=snapshot.location,

@@ -9,11 +9,13 @@ from zonal.layouts.ranks import Ranks
 from zonal.plan.append import Append, Appending, PartitionValues, Transaction
 from zonal.plan.file_size import sized
 from zonal.plan.rewrite import Scan, Source
-from zonal.rewriting.in_place import CommitRequest, Done, Report, Runner, settle, sweep, write_files
+from zonal.rewriting.committed import Done, RewrittenFiles
+from zonal.rewriting.in_place import CommitRequest, Runner, settle, sweep, write_files
 from zonal.rewriting.incoming import Incoming
 from zonal.rewriting.proof import check_files
 from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Appendable
+from zonal.values.progress import Progress, Step
 from zonal.worker.arrival.stage import Staged
 
 
@@ -31,14 +33,14 @@ class Appender:
     ranks: Ranks | None = None
     """The table's own ranks, where they can be had; None: fit them to the rows."""
 
-    def append(self, rows: Sequence[Incoming], runner: Runner, report: Report) -> Done:
+    def append(self, rows: Sequence[Incoming], runner: Runner, report: Progress) -> Done:
         """Append all rows, and return what was committed; a failure leaves the table as it was.
 
         No rows are no commit.
         """
         writing, request = self.appending.writing, CommitRequest()
         try:
-            report("staging")
+            report(Step("staging"))
             staged = [file for each in rows for file in each.stage(self.snapshot.name, self.appending, report)]
             if not staged:
                 sweep(writing, ())
@@ -51,7 +53,7 @@ class Appender:
             written, expected = write_files(
                 self.snapshot.name, labels, scan, writing, layout, runner, report, ranks=self.ranks
             )
-            report("committing")
+            report(Step("committing"))
             append = Append(self.snapshot, partitions, tuple(written), layout, self.run, self.transaction)
             request = CommitRequest(partial(self.table.refers_to, append), partial(check_files, writing, written))
             request.look()
@@ -60,12 +62,7 @@ class Appender:
             settle(writing, request, error)
             raise
         sweep(writing, {file.path for file in written})
-        return expected.without() + Done(
-            versions=(version,),
-            added_files=len(written),
-            added_bytes=sum(file.size for file in written),
-            rows=sum(file.rows for file in written),
-        )
+        return expected.without() + Done((version,), RewrittenFiles.of(written))
 
 
 def _numbered(staged: Sequence[Staged]) -> tuple[tuple[PartitionValues, ...], tuple[Source, ...]]:

@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from functools import partial
 
 from zonal.errors import CommitUnknownError, ZonalError
 from zonal.layouts.ranks import Ranks
 from zonal.plan.choice import still_there
+from zonal.rewriting.committed import Done
 from zonal.rewriting.division import cost_text, divide
-from zonal.rewriting.in_place import Done, Report, Rewriter, Runner
+from zonal.rewriting.in_place import Rewriter, Runner
 from zonal.rewriting.request import Job, refuse_unwritable, too_small
 from zonal.rewriting.units import Unit, units_of
 from zonal.snapshot import Snapshot
 from zonal.upkeep.merges import MergeChoice
 from zonal.values.arrays import Int64Array
-from zonal.values.progress import Progress, Step
+from zonal.values.progress import Progress, Step, within
 
 ROUNDS = 8
 """Times that a run looks at the table again for what is due: other writers may keep it growing."""
@@ -115,7 +115,7 @@ def _rewrite(
             snapshot = job.table.newest().snapshot()
             job.check(snapshot)
         files = still_there(snapshot, paths)
-        steps = told(report, sized(snapshot, files, number + 1, commits))
+        steps = within(report, sized(snapshot, files, number + 1, commits))
         mine = rewriter(report=steps, choose=partial(job.again, paths), ranks=shared, delays=unit.delays)
         mine.rewrite(snapshot, files, number)
         number += 1
@@ -142,12 +142,3 @@ def sized(snapshot: Snapshot, files: Int64Array, commit: int = 1, commits: int =
     """Return a step of a commit that replaces these files."""
     rows, sizes = snapshot.files.rows[files], snapshot.files.sizes[files]
     return Step("", commit, commits, rows=int(rows[rows > 0].sum()), bytes=int(sizes.sum()))
-
-
-def told(report: Progress, where: Step) -> Report:
-    """Return what tells of the tasks of a commit."""
-
-    def tell(name: str, done: int = 0, total: int = 0, notice: str = "") -> None:
-        report(replace(where, name=name, done=done, total=total, notice=notice))
-
-    return tell

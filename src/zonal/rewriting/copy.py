@@ -12,14 +12,15 @@ import pyarrow as pa
 from zonal.errors import TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Scan, Writing, Written
-from zonal.rewriting.commits import sized, told
-from zonal.rewriting.in_place import CommitRequest, Done, Report, Runner, refuse_filters, settle, sweep, write_files
+from zonal.rewriting.commits import sized
+from zonal.rewriting.committed import Done, RewrittenFiles
+from zonal.rewriting.in_place import CommitRequest, Runner, refuse_filters, settle, sweep, write_files
 from zonal.rewriting.proof import check_files
 from zonal.rewriting.request import Request, refuse_columns, refuse_unwritable
 from zonal.snapshot import Snapshot
 from zonal.storage import local_path
 from zonal.tables.protocol import Destination, Readable, Table, is_readable
-from zonal.values.progress import Progress
+from zonal.values.progress import Progress, Step, within
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,7 @@ def copy_table(
     refuse_columns(snapshot.schema, layout)
     copy = plan_copy(source, snapshot, destination, layout, run, request.files.codec)
     refuse_unwritable(copy.writing, run)
-    steps = told(report, sized(snapshot, np.arange(len(snapshot.files))))
+    steps = within(report, sized(snapshot, np.arange(len(snapshot.files))))
     with running as runner:
         return layout, run_copy(copy, destination, runner, steps, verify=request.files.verify)
 
@@ -90,7 +91,7 @@ def _refuse_inside(snapshot: Snapshot, destination: Destination, writing: Writin
         )
 
 
-def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Report, *, verify: bool = False) -> Done:
+def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Progress, *, verify: bool = False) -> Done:
     """Write the copy and publish it in one step; a failure leaves nothing of it behind."""
     files = copy.snapshot.files
     request = CommitRequest()
@@ -103,7 +104,7 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
                 verify=verify,
             )  # fmt: skip
             predicted = expected.without()
-        report("committing")
+        report(Step("committing"))
         sweep(copy.writing, {file.path for file in written})
         request = CommitRequest(partial(destination.refers_to, written), partial(check_files, copy.writing, written))
         request.look()
@@ -111,14 +112,9 @@ def run_copy(copy: Copy, destination: Destination, runner: Runner, report: Repor
     except BaseException as error:
         settle(copy.writing, request, error)
         raise
-    return predicted + Done(
-        versions=() if version is None else (version,),
-        removed_bytes=int(files.sizes.sum()),
-        added_files=len(written),
-        added_bytes=sum(file.size for file in written),
-        rows=sum(file.rows for file in written),
-        properties=copy.writing.properties,
-    )
+    change = RewrittenFiles.of(written, removed_bytes=int(files.sizes.sum()))
+    versions = () if version is None else (version,)
+    return predicted + Done(versions, change, properties=copy.writing.properties)
 
 
 def _partition_values(snapshot: Snapshot, keys: tuple[str, ...]) -> list[Mapping[str, pa.Scalar]]:

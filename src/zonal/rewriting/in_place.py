@@ -16,7 +16,8 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.plan.choice import still_there
 from zonal.plan.placement import Placement, Sizes
-from zonal.plan.rewrite import Property, ReadTally, Rewrite, Scan, Writing, Written
+from zonal.plan.rewrite import ReadTally, Rewrite, Scan, Writing, Written
+from zonal.rewriting.committed import Done, RewrittenFiles
 from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.proof import check_files, check_rows
 from zonal.snapshot import Snapshot
@@ -24,6 +25,7 @@ from zonal.storage.removal import remove_folder
 from zonal.study.sample import plan
 from zonal.tables.protocol import Rewritable
 from zonal.values.arrays import Int64Array
+from zonal.values.progress import Progress, Step
 from zonal.worker.splits import Split, plan_splits, refuse_wrong_sizes
 from zonal.worker.write.writer import WRITES_BLOOM_FILTERS
 
@@ -31,33 +33,8 @@ ATTEMPTS = 5
 """Attempts to rewrite partitions that other writers keep changing."""
 _FIRST_PAUSE = 0.5
 
-Report = Callable[..., None]
-"""Hears the name of a step, and how many of how many tasks are done."""
-Runner = Callable[[Scan, Writing, Placement, Sequence[Split], Report], tuple[list[ReadTally], list[Written]]]
+Runner = Callable[[Scan, Writing, Placement, Sequence[Split], Progress], tuple[list[ReadTally], list[Written]]]
 """Runs the two steps of `zonal.worker.tasks` on all splits: on Spark, or in this process."""
-
-
-@dataclass(frozen=True)
-class Done:
-    """What was committed."""
-
-    versions: tuple[int, ...] = ()
-    removed_files: int = 0
-    removed_bytes: int = 0
-    added_files: int = 0
-    added_bytes: int = 0
-    rows: int = 0
-    conflicts: int = 0
-    """Attempts that another writer's commit invalidated, wholly or in part."""
-    predicted_files: int = 0
-    """Number of new files expected from the sample."""
-    predicted_bytes: int = 0
-    """Size of the new files expected from the sample."""
-    properties: tuple[Property, ...] = ()
-    """Table properties that were set."""
-
-    def __add__(self, other: "Done") -> "Done":
-        return Done(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
@@ -68,7 +45,7 @@ class Rewriter:
     layout: Layout
     run: str
     runner: Runner
-    report: Report
+    report: Progress
     choose: Callable[[Snapshot], Int64Array]
     """The files of a snapshot that may be rewritten at all; an error where the layout doesn't fit it any more."""
     tell: Callable[[Done], None]
@@ -125,7 +102,7 @@ class Rewriter:
                 snapshot.name, snapshot.files.partitions, scan, writing, self.layout, self.runner, self.report,
                 verify=self.files.verify, ranks=self.ranks, delays=self.delays,
             )  # fmt: skip
-            self.report("committing")
+            self.report(Step("committing"))
             properties = () if self.files.keep_properties else writing.properties
             rewrite = Rewrite(snapshot, files, tuple(written), self.layout, name, properties)
             request = CommitRequest(partial(table.refers_to, rewrite))
@@ -155,7 +132,7 @@ class Expected:
     def without(self, partitions: Sequence[int] = ()) -> Done:
         """Return what was expected of all partitions but these."""
         kept = ~np.isin(self.partition, partitions)
-        return Done(predicted_files=int(kept.sum()), predicted_bytes=int(self.bytes[kept].sum()))
+        return Done(change=RewrittenFiles(predicted_files=int(kept.sum()), predicted_bytes=int(self.bytes[kept].sum())))
 
 
 def write_files(
@@ -165,7 +142,7 @@ def write_files(
     writing: Writing,
     layout: Layout,
     runner: Runner,
-    report: Report,
+    report: Progress,
     *,
     verify: bool = False,
     ranks: Ranks | None = None,
@@ -175,11 +152,11 @@ def write_files(
 
     `labels` name the table's partitions by their numbers, for errors. What the plan let expect is returned beside them.
     """
-    report("sampling")
+    report(Step("sampling"))
     refuse_wrong_sizes(scan)
     placement, sizes, writing = plan(scan, writing, physical(layout, scan), ranks=ranks, delays=delays)
     placement = replace(placement, verify=verify)
-    report("rewriting")
+    report(Step("rewriting"))
     tallies, written = runner(scan, writing, placement, plan_splits(scan.sources, placement.files), report)
     check_rows(table, labels, scan, tallies, written)
     return written, Expected.of(placement, sizes)
@@ -288,16 +265,9 @@ def _without(rewrite: Rewrite, parts: set[int]) -> Rewrite:
 
 
 def _done(rewrite: Rewrite, version: int, conflicts: int) -> Done:
-    return Done(
-        versions=(version,),
-        removed_files=len(rewrite.removed),
-        removed_bytes=int(rewrite.base.files.sizes[rewrite.removed].sum()),
-        added_files=len(rewrite.added),
-        added_bytes=sum(file.size for file in rewrite.added),
-        rows=sum(file.rows for file in rewrite.added),
-        conflicts=conflicts,
-        properties=rewrite.properties,
-    )
+    size = int(rewrite.base.files.sizes[rewrite.removed].sum())
+    change = RewrittenFiles.of(rewrite.added, removed_files=len(rewrite.removed), removed_bytes=size)
+    return Done((version,), change, conflicts, rewrite.properties)
 
 
 def physical(layout: Layout, scan: Scan) -> Layout:

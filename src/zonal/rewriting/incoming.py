@@ -11,9 +11,9 @@ import pyarrow.dataset
 
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.plan.append import Appending
-from zonal.rewriting.in_place import Report
 from zonal.tables.protocol import is_readable
 from zonal.tables.registry import read_snapshot, table_of
+from zonal.values.progress import Progress, Step
 from zonal.worker.arrival.conversion import Conversion
 from zonal.worker.arrival.stage import Staged, read_staged, stage_step
 from zonal.worker.read.scan import scan_step
@@ -32,7 +32,7 @@ class Incoming:
     """Rows of one schema."""
 
     schema: pa.Schema
-    stage: Callable[[str, Appending, Report], list[Staged]]
+    stage: Callable[[str, Appending, Progress], list[Staged]]
     """Takes all rows, once, and writes them to staged files of a table, which is given by name."""
 
     def check(self, table: str, appending: Appending) -> None:
@@ -92,14 +92,14 @@ def _table(name: "str | PathLike[str]", storage_options: Mapping[str, str] | Non
 
 
 def _here(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Incoming:
-    def stage(table: str, appending: Appending, report: Report) -> list[Staged]:
+    def stage(table: str, appending: Appending, report: Progress) -> list[Staged]:
         taken = 0
 
         def counted() -> Iterator[pa.RecordBatch]:
             nonlocal taken
             for batch in batches:
                 taken += batch.num_rows
-                report("reading", taken)
+                report(Step("reading", done=taken))
                 yield batch
 
         staged = [file for record in stage_step(table, appending)(counted()) for file in read_staged(record)]

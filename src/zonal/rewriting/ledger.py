@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from zonal.history.records import LedgerRecord
 from zonal.history.store import History
 from zonal.layouts.layout import Layout, short_text
-from zonal.rewriting.in_place import Done
+from zonal.rewriting.committed import Done
 from zonal.rewriting.learned import Predicted
 from zonal.snapshot import Snapshot
 from zonal.upkeep.account import account_of, goes_back
@@ -67,8 +67,8 @@ class LedgerEntry:
             told,
             kind=self.kind,
             finished=datetime.now(timezone.utc),
-            removed_files=self.done.removed_files,
-            added_files=self.done.added_files,
+            removed_files=self.done.change.removed_files,
+            added_files=self.done.change.added_files,
             layout=short_text(str(self.layout)),
             lookup_share=shares[0],
             fresh_lookup_share=shares[1],
@@ -82,7 +82,7 @@ class LedgerEntry:
         own = next((tally for tally in tallies.runs if tally.run == self.run), None)
         if own is not None and len(own.versions) >= len(self.done.versions):
             return own
-        size, brings = self.done.added_bytes, self.kind in ("append", "copy")
+        size, brings = self.done.change.added_bytes, self.kind in ("append", "copy")
         arrived, rewritten = (size, 0) if brings else (0, size)
         return Tally(self.run, self.done.versions, None, arrived, None, rewritten, brings, exact=False)
 

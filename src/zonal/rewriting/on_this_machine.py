@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from zonal.plan.placement import Placement
 from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
-from zonal.rewriting.in_place import Report
+from zonal.values.progress import Progress, Step
 from zonal.worker.exchange import results
 from zonal.worker.exchange.spill import MEMORY, Spill
 from zonal.worker.machine import memory_bytes, processors
@@ -34,7 +34,7 @@ class ThisMachine:
     """What is kept in memory between the two steps; more than that goes to a temporary file."""
 
     def __call__(
-        self, scan: Scan, writing: Writing, placement: Placement, splits: Sequence[Split], report: Report
+        self, scan: Scan, writing: Writing, placement: Placement, splits: Sequence[Split], report: Progress
     ) -> tuple[list[ReadTally], list[Written]]:
         """Rewrite the scan's rows into new files, and return what was read and what was written."""
         read = read_step(scan.reading, scan.storage, placement)
@@ -49,9 +49,9 @@ class ThisMachine:
             def sort(task: int) -> list[pa.RecordBatch]:
                 return list(crew.until_stopped(write(crew.until_stopped(spill.take(task)))))
 
-            crew.run(place, splits, lambda done: report("reading", done, len(splits)))
+            crew.run(place, splits, lambda done: report(Step("reading", done=done, total=len(splits))))
             tasks = spill.tasks
-            written = crew.run(sort, tasks, lambda done: report("writing", done, len(tasks)))
+            written = crew.run(sort, tasks, lambda done: report(Step("writing", done=done, total=len(tasks))))
         batches = [batch for task in written for batch in task]
         return results.read_results(pa.Table.from_batches(batches, results.SCHEMA))
 

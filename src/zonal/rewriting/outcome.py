@@ -15,7 +15,7 @@ from zonal.layouts.layout import Layout, short_text
 from zonal.picture.picture import Picture
 from zonal.plan.file_size import size_reason
 from zonal.plan.rewrite import Property
-from zonal.rewriting.in_place import Done
+from zonal.rewriting.committed import Done, RewrittenFiles
 from zonal.rewriting.learned import Learned, Predicted
 from zonal.rewriting.ledger import LedgerEntry, kind_of_run
 from zonal.rewriting.request import Job, too_small
@@ -48,24 +48,6 @@ class Run:
     conflicts: int
     """Attempts that another writer's commit invalidated, wholly or in part."""
     seconds: float
-
-
-@dataclass(frozen=True)
-class RewrittenFiles:
-    """What a rewrite took from the table and gave to it, and what was expected of that."""
-
-    rows: int = 0
-    removed_files: int = 0
-    removed_bytes: int = 0
-    added_files: int = 0
-    added_bytes: int = 0
-    predicted_files: int = 0
-    """Number of new files expected from a sample, before they were written."""
-    predicted_bytes: int = 0
-    """Size of the new files expected from a sample."""
-    file_size: int = 0
-    """Size of a file that new ones are made for."""
-    file_size_reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -191,17 +173,7 @@ def result_of(
         format=after.format,
         layout=str(layout),
         run=Run(run, done.versions, done.conflicts, account.seconds),
-        change=RewrittenFiles(
-            rows=done.rows,
-            removed_files=done.removed_files,
-            removed_bytes=done.removed_bytes,
-            added_files=done.added_files,
-            added_bytes=done.added_bytes,
-            predicted_files=done.predicted_files,
-            predicted_bytes=done.predicted_bytes,
-            file_size=layout.file_bytes,
-            file_size_reason=size_reason(layout, before),
-        ),
+        change=replace(done.change, file_size=layout.file_bytes, file_size_reason=size_reason(layout, before)),
         lookups=LookUps(len(before.files), len(after.files), tuple(depths(before, after, layout))),
         properties=_set(after, done.properties),
         old_files_until=after.traits.old_files_until,
@@ -213,7 +185,7 @@ def result_of(
 
 
 def _notes(before: Snapshot, after: Snapshot, done: Done, learned: Learned | None, layout: Layout) -> Iterator[str]:
-    if done.removed_files and (small := too_small(before, before.files.paths.to_pylist(), layout)):
+    if done.change.removed_files and (small := too_small(before, before.files.paths.to_pylist(), layout)):
         yield small
     if learned is not None and (partly := _partly(before, done)):
         yield partly
@@ -236,11 +208,11 @@ def _set(after: Snapshot, properties: Sequence[Property]) -> tuple[Property, ...
 
 def _partly(before: Snapshot, done: Done) -> str:
     """Say that the prediction is of the whole table where a part was rewritten; a copy is whole, and removes none."""
-    if not 0 < done.removed_files < len(before.files):
+    if not 0 < done.change.removed_files < len(before.files):
         return ""
     return (
-        f"{done.removed_files:,} of {len(before.files):,} files were rewritten: what was predicted is of the whole "
-        "table in this layout."
+        f"{done.change.removed_files:,} of {len(before.files):,} files were rewritten: what was predicted is of the "
+        "whole table in this layout."
     )
 
 

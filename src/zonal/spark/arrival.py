@@ -1,6 +1,5 @@
 """Stage the rows of a DataFrame for an append: its query runs once, and workers write what it gives."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from zonal.spark.progress import Stage, watch
 from zonal.spark.session import check_worker_python, is_on_this_machine
 from zonal.spark.shipment import carried
 from zonal.spark.versions import collected
+from zonal.values.progress import Progress, Step
 from zonal.worker.arrival.stage import COLUMNS, Staged, read_staged, stage_step
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def _arrow_type(field: T.StructField) -> pa.DataType:
         raise ColumnError(f"Column {quoted(field.name)} has type {kind}, which can't be appended.") from error
 
 
-def stage_frame(df: "DataFrame", table: str, appending: Appending, report: Callable[..., None]) -> list[Staged]:
+def stage_frame(df: "DataFrame", table: str, appending: Appending, report: Progress) -> list[Staged]:
     """Run the query, and return the files that its rows were staged in; those of repeated tasks aren't among them."""
 
     def tell(stage: Stage) -> None:
-        report("staging", stage.done, stage.tasks)
+        report(Step("staging", done=stage.done, total=stage.tasks))
 
     def wait(notice: str) -> None:
-        report("waiting for Spark", notice=notice)
+        report(Step("waiting for Spark", notice=notice))
 
     session = df.sparkSession
     check_worker_python(session)

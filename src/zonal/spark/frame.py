@@ -21,7 +21,7 @@ from zonal.layouts.cuts import LARGEST, Cuts, key_cuts
 from zonal.layouts.keys import key_words
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import Ranks
-from zonal.layouts.sort import stable_order
+from zonal.layouts.sort import heaviest_key, stable_order
 from zonal.spark.addresses import addressed, addresses
 from zonal.spark.failures import told_in_words
 from zonal.spark.reservoir import draw, merge, read_parts
@@ -218,7 +218,7 @@ def _plan(sample: pa.Table, layout: Layout, files: int) -> _Plan:
     keys = len(words)
     target = sample.num_rows / files
     order = stable_order(words)
-    ties = _heaviest([word[order] for word in words]) > max(LARGEST * target, 1)
+    ties = heaviest_key([word[order] for word in words]) > max(LARGEST * target, 1)
     if ties:
         # Stand-ins for the hashes of rows: both are uniform over all numbers.
         words = (*words, np.random.default_rng(0).integers(0, 2**64, sample.num_rows, np.uint64))
@@ -227,12 +227,3 @@ def _plan(sample: pa.Table, layout: Layout, files: int) -> _Plan:
     cuts = Cuts.at(ordered, key_cuts(layout.kind, ordered, target))
     # Reading the ranks from JSON drops the look-up tables that the keys above needed.
     return _Plan(numbered, Ranks.from_json(ranks.to_json()), cuts, keys, ties)
-
-
-def _heaviest(words: Sequence[UInt64Array]) -> int:
-    """Count the rows of the most frequent key among sorted ones."""
-    if not len(words[0]):
-        return 0
-    new = np.ones(len(words[0]), np.bool_)
-    new[1:] = np.logical_or.reduce([word[1:] != word[:-1] for word in words])
-    return int(np.diff(np.flatnonzero(new), append=len(new)).max())

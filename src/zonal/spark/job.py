@@ -1,6 +1,6 @@
 """Run a rewrite as one Spark job: read and place splits, shuffle payloads, sort and write files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from zonal.plan.placement import Placement
@@ -12,6 +12,7 @@ from zonal.spark.session import is_on_this_machine, settings
 from zonal.spark.shipment import carried
 from zonal.spark.splits import dealt
 from zonal.spark.versions import batch_settings, collected
+from zonal.values.progress import Progress, Step
 from zonal.worker.exchange import payload, results
 from zonal.worker.splits import Split
 from zonal.worker.tasks import read_step, write_step
@@ -33,7 +34,7 @@ def run_job(
     writing: Writing,
     placement: Placement,
     splits: Sequence[Split],
-    report: Callable[..., None],
+    report: Progress,
 ) -> tuple[list[ReadTally], list[Written]]:
     """Rewrite the scan's rows into new files, and return what was read and what was written.
 
@@ -42,10 +43,10 @@ def run_job(
     names = {1: "reading", 2: "reading", 3: "writing"}
 
     def tell(stage: Stage) -> None:
-        report(names.get(stage.number, "writing"), stage.done, stage.tasks)
+        report(Step(names.get(stage.number, "writing"), done=stage.done, total=stage.tasks))
 
     def wait(notice: str) -> None:
-        report("waiting for Spark", notice=notice)
+        report(Step("waiting for Spark", notice=notice))
 
     with told_in_words("Spark couldn't finish the rewrite"):
         by_value = not is_on_this_machine(spark)

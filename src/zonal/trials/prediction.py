@@ -14,7 +14,7 @@ from zonal.layouts.cuts import LARGEST, file_cuts
 from zonal.layouts.keys import key_words, tie_columns, tie_word
 from zonal.layouts.layout import TREE, Layout
 from zonal.layouts.ranks import Ranks
-from zonal.layouts.sort import stable_order
+from zonal.layouts.sort import heaviest_key, stable_order
 from zonal.layouts.tree import tree_of
 from zonal.trials.boxes import Coded, meets, units_of
 from zonal.trials.trial import Trial
@@ -135,13 +135,8 @@ class _Keys:
 
 def _is_heavy(trial: Trial, layout: Layout, words: Sequence[UInt64Array]) -> bool:
     """Tell whether a sorted key has more rows than a file: a rewrite then orders its rows by other columns."""
-    rows = len(words[0])
-    if not rows:
-        return False
-    new = np.logical_or.reduce([word[1:] != word[:-1] for word in words])
-    heaviest = np.diff(np.flatnonzero(np.concatenate([[True], new, [True]]))).max()
     files = trial.total_rows * trial.row_bytes / layout.file_bytes
-    return bool(heaviest * files > LARGEST * rows)
+    return bool(heaviest_key(words) * files > LARGEST * len(words[0]))
 
 
 def _shares_at(trial: Trial, keys: _Keys, files: Mapping[int, int], seed: int) -> tuple[Float64Array, int, bool]:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zonal.errors import ZonalNotice
 
@@ -27,6 +27,15 @@ class Step:
 
 Progress = Callable[[Step], None]
 """Hears each step."""
+
+
+def within(report: Progress, commit: Step) -> Progress:
+    """Return what hears the steps of a commit, and tells them with its number, its rows and its bytes."""
+
+    def tell(step: Step) -> None:
+        report(replace(commit, name=step.name, done=step.done, total=step.total, notice=step.notice))
+
+    return tell
 
 
 def only_notices(step: Step) -> None:

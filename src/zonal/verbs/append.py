@@ -12,7 +12,6 @@ from zonal.plan.append import Transaction, TransactionSeenError
 from zonal.plan.run import new_run
 from zonal.rewriting.appended import Appended, remembered
 from zonal.rewriting.arrival import Appender
-from zonal.rewriting.commits import told
 from zonal.rewriting.in_place import Runner, refuse_filters
 from zonal.rewriting.incoming import Rows, incoming, is_frame
 from zonal.rewriting.ledger import LedgerEntry
@@ -86,7 +85,7 @@ def append(
     appender = Appender(target.newest(), snapshot, chosen, run, appending, named)
     try:
         with _running(data, spark, report) as runner:
-            done = appender.append(rows, runner, told(report, Step("")))
+            done = appender.append(rows, runner, report)
     except TransactionSeenError:  # another attempt at the same batch was faster
         if named is None:
             raise

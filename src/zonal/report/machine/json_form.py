@@ -19,8 +19,9 @@ from zonal.auditing.audit import (
     QueryReads,
 )
 from zonal.layouts.layout import Layout, short_text
+from zonal.rewriting.committed import RewrittenFiles
 from zonal.rewriting.dry_run import ClusteringPlan, EstimatedTime, PlannedFiles, PlannedMerges, PlannedReads
-from zonal.rewriting.outcome import Clustering, LookUps, RewrittenFiles, Run
+from zonal.rewriting.outcome import Clustering, LookUps, Run
 from zonal.snapshot import TableVersion
 from zonal.verbs.clean import Cleaning
 from zonal.verbs.explain import Explanation

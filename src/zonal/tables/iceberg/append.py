@@ -34,12 +34,12 @@ from zonal.tables.iceberg.arrow_schema import reading_schema, writing_schema
 from zonal.tables.iceberg.bounds import fields
 from zonal.tables.iceberg.commit import Target, committed
 from zonal.tables.iceberg.conflicts import ancestors
-from zonal.tables.iceberg.field_ids import RECORDS, SIZE, Fields
+from zonal.tables.iceberg.field_ids import Fields
 from zonal.tables.iceberg.manifests import counted, read_lines
 from zonal.tables.iceberg.metrics import plain
 from zonal.tables.iceberg.new_snapshot import NewSnapshot, has_files
 from zonal.tables.iceberg.scan import scalar
-from zonal.tables.iceberg.summary import totals
+from zonal.tables.iceberg.summary import added_counts, totals
 from zonal.tables.protocol import LAYOUT_PROPERTY, Sending
 
 TRANSACTION = "zonal.transaction"
@@ -203,12 +203,8 @@ class AppendingSnapshot(NewSnapshot):
 
     def details(self, added: Sequence[Fields]) -> dict[str, str]:
         """Count what is added, and name the batch."""
-        counts = {
-            "added-data-files": len(added),
-            "added-records": sum(file[RECORDS] for file in added),
-            "added-files-size": sum(file[SIZE] for file in added),
-            "changed-partition-count": len({file.partition for file in self._append.added}),
-        }
+        counts = added_counts(added)
+        counts["changed-partition-count"] = len({file.partition for file in self._append.added})
         transaction = self._append.transaction
         named = {} if transaction is None else {TRANSACTION: json.dumps([transaction.application, transaction.version])}
         return {name: str(count) for name, count in counts.items()} | totals(counts, self._head) | named

@@ -1,9 +1,7 @@
 """Create Iceberg tables for `--into`: one commit makes the table together with its first snapshot."""
 
-import time
 import uuid
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,42 +19,28 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction, StagedTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Operation, Snapshot, Summary
-from pyiceberg.table.sorting import SortOrder
-from pyiceberg.table.update import AddSnapshotUpdate, AddSortOrderUpdate, SetSnapshotRefUpdate, TableUpdate
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
 
 from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Writing, Written
-from zonal.storage.durability import flush_folders
 from zonal.tables.iceberg.arrow_schema import reading_schema
 from zonal.tables.iceberg.catalogs import find_catalog, split_catalog
 from zonal.tables.iceberg.commit import prepared
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.field_ids import (
-    DATA,
-    DATA_FILE,
-    FILE_SEQUENCE,
-    RECORDS,
-    SEQUENCE_NUMBER,
-    SIZE,
-    SNAPSHOT_ID,
-    STATUS,
     Fields,
 )
 from zonal.tables.iceberg.manifest_writers import (
-    ADDED,
     commit_creation,
     staged_table,
-    write_manifest,
-    write_manifest_list,
 )
-from zonal.tables.iceberg.metrics import data_file, kept_metrics, plain
-from zonal.tables.iceberg.new_snapshot import MANIFEST_FILES, sort_fields
+from zonal.tables.iceberg.metrics import plain
+from zonal.tables.iceberg.new_snapshot import NewSnapshot
 from zonal.tables.iceberg.schema import new_schema
 from zonal.tables.iceberg.settings import codec_property, writing_of
-from zonal.tables.iceberg.summary import RUN
+from zonal.tables.iceberg.summary import added_counts, totals
 from zonal.tables.protocol import LAYOUT_PROPERTY, Sending, unheard
 from zonal.values.columns import find
 
@@ -144,8 +128,8 @@ class IcebergDestination:
         if self._plan is None:
             raise TableError(f"No files were written for {quoted(self.name)}.")
         snapshot_id = uuid.uuid4().int >> 65 or 1
-        first = _First(self._plan, snapshot_id, added)
-        updates = prepared(self.name, first.updates, first.clean, sending)
+        first = _FirstSnapshot(self._plan, snapshot_id, added)
+        updates = prepared(self.name, lambda: first.updates()[1] if added else [], first.clean, sending)
         try:
             commit_creation(self._plan.creation, updates)
         except Exception as error:
@@ -224,100 +208,41 @@ def _stored(scalar: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
     return scalar.cast(kind)
 
 
-class _First:
-    """The first snapshot of a new table."""
+@dataclass(frozen=True)
+class _FirstFiles:
+    """The files that a new table begins with."""
+
+    layout: Layout
+    run: str
+    added: Sequence[Written]
+
+
+class _FirstSnapshot(NewSnapshot):
+    """The first snapshot of a new table: an `append` on nothing."""
+
+    operation = Operation.APPEND
+    head = None
+    data_sequence = None
 
     def __init__(self, plan: _Plan, snapshot_id: int, added: Sequence[Written]) -> None:
-        self._plan, self._table, self._metadata = plan, plan.table, plan.table.metadata
-        self._snapshot_id, self._added = snapshot_id, added
-        self._id = uuid.uuid4()
-        self._paths: list[str] = []
+        files = _FirstFiles(plan.layout, plan.run, added)
+        super().__init__(plan.table, MAIN_BRANCH, snapshot_id, files, plan.table.schema())
+        self._partitions = plan.partitions
 
-    def clean(self) -> None:
-        """Remove the metadata files of a snapshot that was not committed."""
-        for path in self._paths:
-            with suppress(Exception):  # an orphan file does no harm
-                self._table.io.delete(path)
+    def place(self, written: Written) -> tuple[int, Mapping[int, object]]:
+        """Return the only partition spec, and the values of the source's partition."""
+        spec = self._table.spec()
+        return spec.spec_id, self._partitions[written.partition] if spec.fields else {}
 
-    def updates(self) -> list[TableUpdate]:
-        if not self._added:
-            return []
-        fields = sort_fields(self._plan.layout, self._table.schema())
-        orders: list[TableUpdate] = []
-        if fields:
-            orders = [AddSortOrderUpdate.model_validate({"sort-order": SortOrder(*fields, order_id=1)})]
-        files = self._files(1 if fields else None)
-        snapshot = self._snapshot(files)
-        flush_folders(self._paths, self._metadata.location)
-        ref = {"snapshot-id": self._snapshot_id, "ref-name": MAIN_BRANCH, "type": "branch"}
-        return [*orders, AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(ref)]
+    def carried_over(self) -> Iterator[Fields]:
+        """Nothing was there before."""
+        return iter(())
 
-    def _files(self, order: int | None) -> list[Fields]:
-        kept = kept_metrics(self._table.schema(), self._metadata.properties, self._plan.layout.columns)
-        return [
-            data_file(written, kept, partition=self._partition(written), sort_order_id=order) for written in self._added
-        ]
+    def details(self, added: Sequence[Fields]) -> dict[str, str]:
+        """Count what is added, which is all there is."""
+        counts = added_counts(added)
+        return {name: str(count) for name, count in counts.items()} | totals(counts, None)
 
-    def _partition(self, written: Written) -> Mapping[int, Any]:
-        return self._plan.partitions[written.partition] if self._table.spec().fields else {}
-
-    def _manifests(self, files: Sequence[Fields]) -> list[Fields]:
-        entries = [
-            {
-                STATUS: ADDED,
-                SNAPSHOT_ID: self._snapshot_id,
-                SEQUENCE_NUMBER: None,
-                FILE_SEQUENCE: None,
-                DATA_FILE: file,
-            }
-            for file in files
-        ]
-        return [
-            write_manifest(
-                self._table.io,
-                self._location(f"{self._id}-m{start // MANIFEST_FILES}.avro"),
-                entries[start : start + MANIFEST_FILES],
-                metadata=self._metadata,
-                spec_id=self._table.spec().spec_id,
-                content=DATA,
-                snapshot_id=self._snapshot_id,
-                sequence=1,
-            )
-            for start in range(0, len(entries), MANIFEST_FILES)
-        ]
-
-    def _location(self, name: str) -> str:
-        path = self._table.location_provider().new_metadata_location(name)
-        self._paths.append(path)
-        return path
-
-    def _snapshot(self, files: Sequence[Fields]) -> Snapshot:
-        path = self._location(f"snap-{self._snapshot_id}-0-{self._id}.avro")
-        write_manifest_list(
-            self._table.io,
-            path,
-            self._manifests(files),
-            version=self._metadata.format_version,
-            snapshot_id=self._snapshot_id,
-            parent_id=None,
-            sequence=1,
-        )
-        rows, size = (sum(file[field] for file in files) for field in (RECORDS, SIZE))
-        details = {
-            LAYOUT_PROPERTY: self._plan.layout.to_json(),
-            RUN: self._plan.run,
-            **{f"{what}-data-files": str(len(files)) for what in ("added", "total")},
-            **{f"{what}-records": str(rows) for what in ("added", "total")},
-            **{f"{what}-files-size": str(size) for what in ("added", "total")},
-            **{f"total-{what}": "0" for what in ("delete-files", "position-deletes", "equality-deletes")},
-        }
-        return Snapshot.model_validate(
-            {
-                "snapshot-id": self._snapshot_id,
-                "sequence-number": 1,
-                "timestamp-ms": max(int(time.time() * 1000), self._metadata.last_updated_ms),
-                "manifest-list": path,
-                "summary": Summary(operation=Operation.APPEND, **details),
-                "schema-id": self._metadata.current_schema_id,
-            }
-        )
+    def properties(self) -> dict[str, str]:
+        """Set none: the table is made with its layout."""
+        return {}

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -29,7 +29,6 @@ from pyiceberg.transforms import IdentityTransform
 
 from zonal.errors import TableError, quoted
 from zonal.layouts.layout import Layout
-from zonal.plan.append import Append
 from zonal.plan.rewrite import Rewrite, Written
 from zonal.storage.durability import flush_folders
 from zonal.tables.iceberg.conflicts import IcebergReplacement, partitions_of
@@ -58,12 +57,28 @@ MANIFEST_FILES = 8_000
 """Entries of one manifest: some 8 MB, which is what Java aims at."""
 
 
+class NewFilesOf(Protocol):
+    """What a snapshot tells of the change that made its files."""
+
+    @property
+    def layout(self) -> Layout:
+        """Return the layout of the new files."""
+
+    @property
+    def run(self) -> str:
+        """Return the name of the run."""
+
+    @property
+    def added(self) -> Sequence[Written]:
+        """Return the new files."""
+
+
 class NewSnapshot(ABC):
     """A snapshot on top of a branch's head, not committed yet."""
 
     operation: ClassVar[Operation]
 
-    def __init__(self, table: Table, branch: str, snapshot_id: int, change: Rewrite | Append, schema: Schema) -> None:
+    def __init__(self, table: Table, branch: str, snapshot_id: int, change: NewFilesOf, schema: Schema) -> None:
         self._table, self._metadata = table, table.metadata
         self._branch, self._snapshot_id, self._change, self._schema = branch, snapshot_id, change, schema
         self._id = uuid.uuid4()
@@ -243,7 +258,7 @@ class ReplacingSnapshot(NewSnapshot):
         replacement: IcebergReplacement,
     ) -> None:
         super().__init__(table, branch, snapshot_id, rewrite, schema)
-        self._replacement = replacement
+        self._base, self._replacement = rewrite.base, replacement
         self._partitions = partitions_of(rewrite, replacement.data)
 
     @property
@@ -296,7 +311,7 @@ class ReplacingSnapshot(NewSnapshot):
     def properties(self) -> dict[str, str]:
         """Record the layout, unless the table does already, or another run has recorded one since."""
         layout, now = self._change.layout.to_json(), self._metadata.properties.get(LAYOUT_PROPERTY)
-        stays = now == layout or now != self._change.base.properties.get(LAYOUT_PROPERTY)
+        stays = now == layout or now != self._base.properties.get(LAYOUT_PROPERTY)
         return {} if stays else {LAYOUT_PROPERTY: layout}
 
 

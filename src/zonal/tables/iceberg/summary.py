@@ -23,12 +23,9 @@ _TOTALS = (
 def summary_of(added: Sequence[Fields], replacement: IcebergReplacement) -> dict[str, str]:
     """Count what a commit adds and removes, and the totals that follow from those of the head, where it has them."""
     kinds = [(entry.delete.kind, entry) for entry in replacement.deletes]
-    counts = {
-        "added-data-files": len(added),
+    counts = added_counts(added) | {
         "deleted-data-files": len(replacement.data),
-        "added-records": sum(file[RECORDS] for file in added),
         "deleted-records": sum(entry.rows for entry in replacement.data),
-        "added-files-size": sum(file[SIZE] for file in added),
         "removed-files-size": sum(entry.size for entry in (*replacement.data, *replacement.deletes)),
         "removed-delete-files": len(replacement.deletes),
         "removed-dvs": sum(kind == "vector" for kind, _ in kinds),
@@ -39,6 +36,15 @@ def summary_of(added: Sequence[Fields], replacement: IcebergReplacement) -> dict
         "changed-partition-count": len({entry.key for entry in replacement.data}),
     }
     return {name: str(count) for name, count in counts.items() if count} | totals(counts, replacement.head)
+
+
+def added_counts(added: Sequence[Fields]) -> dict[str, int]:
+    """Count new data files, their rows and their bytes."""
+    return {
+        "added-data-files": len(added),
+        "added-records": sum(file[RECORDS] for file in added),
+        "added-files-size": sum(file[SIZE] for file in added),
+    }
 
 
 def totals(counts: Mapping[str, int], head: Snapshot | None) -> dict[str, str]:
