@@ -7,54 +7,17 @@ rows clustered afresh, the mean of twenty looks.
 """
 
 import argparse
-from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.growth.stream import NAMES, arrivals, questions, telemetry
 from support.growing_table import ROW_BYTES, GrowingTable  # type: ignore[import-not-found]
 from zonal import Layout
 from zonal.upkeep.merges import MergeTerms
 
-LOOKS, QUERIES = 20, 300
-DAY = 86_400
-NAMES = ("ts", "payload", "kind")
-Columns = dict[str, npt.NDArray[np.int64]]
-
-
-def telemetry(rows: int, seed: int) -> Columns:
-    """Make events of thirty days with skewed payloads and kinds."""
-    rng = np.random.default_rng(seed)
-    skew = 1 / np.arange(1, 401) ** 1.1
-    payload = rng.choice(400, rows, p=skew / skew.sum())
-    kind = (rng.choice(12, rows, p=np.arange(12, 0, -1) / 78) * 5 + payload) % 12
-    return {"ts": np.sort(rng.integers(0, 30 * DAY, rows)), "payload": payload, "kind": kind}
-
-
-def questions(now: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Make queries of six kinds: a range of the time so far, a payload, both, a kind with either, and all."""
-    rng = np.random.default_rng(seed)
-    low, high = np.full((QUERIES, 3), -1), np.full((QUERIES, 3), 2**40)
-    for query in range(QUERIES):
-        width = int(rng.choice([3600, 21_600, DAY, 3 * DAY]))
-        start = int(rng.random() * max(now - width, 1))
-        values = (start, start + width), (int(rng.integers(0, 400)),) * 2, (int(rng.integers(0, 12)),) * 2
-        for column in ((0,), (1,), (0, 1), (0, 2), (1, 2), (0, 1, 2))[query % 6]:
-            low[query, column], high[query, column] = values[column]
-    return low, high
-
-
-def arrivals(rows: int, appends: int, late: float, seed: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the rows of the first half, then those of each append; late rows come up to ten appends later."""
-    rng = np.random.default_rng(seed)
-    when = np.arange(rows) * 2 * appends // rows
-    delayed = np.minimum(when + rng.integers(1, 11, rows), 2 * appends - 1)
-    when = np.where(rng.random(rows) < late, delayed, when)
-    yield np.flatnonzero(when < appends)
-    for append in range(appends, 2 * appends):
-        yield np.flatnonzero(when == append)
+LOOKS = 20
 
 
 def grow(rows: int, files: int, appends: int, late: float, policy: str, seed: int = 3) -> tuple[float, float, float]:

@@ -1,0 +1,1 @@
+"""Real tables that receive the same parts, and the engines that keep them clustered."""
