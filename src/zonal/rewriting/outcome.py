@@ -47,6 +47,8 @@ class Run:
     conflicts: int
     """Attempts that another writer's commit invalidated, wholly or in part."""
     seconds: float
+    carried_deletes: int = 0
+    """Rows that other writers deleted from replaced files meanwhile, and that are deleted in the new files."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def result_of(
         location=after.location,
         format=after.format,
         layout=str(layout),
-        run=Run(run, done.versions, done.conflicts, account.seconds),
+        run=Run(run, done.versions, done.conflicts, account.seconds, done.carried_deletes),
         change=RewrittenFiles(
             rows=done.rows,
             removed_files=done.removed_files,
