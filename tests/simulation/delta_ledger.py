@@ -183,6 +183,8 @@ class VectorLedger(Ledger):
     """A Delta table with deletion vectors; its log is written by hand, since deltalake can't."""
 
     ACTS = ("append", "mark", "mark", "mark", "drop_file", "recluster", "set_property", "recreate")
+    ENABLED = 0.8
+    """How often the table takes new deletion vectors of all writers."""
 
     def make(self) -> "VectorLedger":
         self.table, self.vectors, self.made = Delta(self.folder), {}, 0
@@ -196,7 +198,7 @@ class VectorLedger(Ledger):
         kinds = {"id": "long", "x": "long", "y": "double", "s": "string", "p": "string"}
         named = enumerate(parts_of(self.fresh(rows), parts))
         adds = [data_file(self.hand, f"{self.made}-{number}.parquet", part) for number, part in named]
-        enabled = {"delta.enableDeletionVectors": "true"} if self.rng.random() < 0.8 else {}
+        enabled = {"delta.enableDeletionVectors": "true"} if self.rng.random() < self.ENABLED else {}
         meta = metadata(*(field(name, kind) for name, kind in kinds.items()), configuration=enabled)
         meta["metaData"]["id"] = f"{self.made:08d}-0000-0000-0000-000000000000"
         self.hand.commit(features("deletionVectors"), meta, adds[0], version=0)
@@ -280,3 +282,11 @@ class VectorLedger(Ledger):
         text = meta["configuration"].get("zonal.layout")
         layout = [] if text is None else list(Layout.from_json(text).columns)
         return layout, [member["name"] for member in json.loads(meta["schemaString"])["fields"]]
+
+
+class MarkedLedger(VectorLedger):
+    """A Delta table of which another writer deletes rows during every run; more deletes follow than anything else."""
+
+    ACTS = ("append", "mark", "mark", "mark", "mark", "mark", "drop_file", "set_property")
+    MEANWHILE = ("mark", "mark")
+    ENABLED = 1.0
