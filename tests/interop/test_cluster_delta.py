@@ -415,6 +415,8 @@ MEANWHILE = {
     "compaction": "OPTIMIZE {t} ZORDER BY (i)",
     "new_column": "ALTER TABLE {t} ADD COLUMN later int",
 }
+CARRIED = {"delete": 10, "update": 5}
+"""Rows that Delta deletes by deletion vectors, in files that stay."""
 
 
 @pytest.mark.parametrize(
@@ -436,4 +438,40 @@ def test_what_others_write_meanwhile_is_kept(spark, make, name, vectors):
     theirs = rows_of(spark, f"SELECT * FROM {table} VERSION AS OF 2")
     assert rows_of(spark, f"SELECT * FROM {table}") == theirs, "the rows are those of the other writer's version"
     assert min(result.run.versions) > 2, "both commits are there, theirs first"
-    assert (result.run.conflicts > 0) == (name != "insert"), "an insert touches no file that was rewritten"
+    kept = name == "insert" or (vectors == "true" and name in CARRIED)
+    assert (result.run.conflicts == 0) == kept, "an insert touches no file that was rewritten, and deletes are carried"
+    assert result.run.carried_deletes == (CARRIED.get(name, 0) if kept else 0)
+
+
+def test_delta_goes_on_with_deletes_that_were_carried_over(spark, make):
+    """The new files' vectors are read, grow by further deletes, survive a VACUUM, and are purged."""
+    path = make(
+        "carried",
+        Case(properties="'delta.enableDeletionVectors' = 'true', 'delta.enableChangeDataFeed' = 'true'", then=TWICE),
+    )
+    table = f"delta.`{path}`"
+    delete = f"DELETE FROM {table} WHERE id % 50 = 3"
+    before = clustered(path, by=("id", "ts"), spark=meanwhile(lambda: spark.sql(delete)))
+    assert (before.run.conflicts, before.run.carried_deletes) == (0, 10)
+    assert list(Path(path).rglob("zonal-*/deletion_vector_*.bin"))
+    expected = {number for number in range(500) if number % 50 != 3}
+
+    def ids():
+        return [row.id for row in spark.sql(f"SELECT id FROM {table} ORDER BY id").collect()]
+
+    assert ids() == sorted(expected)
+    for low in (3, 53, 203):
+        found = spark.sql(f"SELECT id FROM {table} WHERE id BETWEEN {low} AND {low + 1}").collect()
+        assert [row.id for row in found] == [low + 1], "by statistics and vectors together"
+    changes = spark.read.option("readChangeFeed", "true").option("startingVersion", before.run.versions[0])
+    assert not changes.format("delta").load(path).count(), "a rewrite changes no row"
+    spark.sql(f"DELETE FROM {table} WHERE id % 50 = 4")
+    expected -= set(range(4, 500, 50))
+    assert ids() == sorted(expected), "vectors grow"
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.sql(f"VACUUM {table} RETAIN 0 HOURS")
+    assert ids() == sorted(expected), "the files of live vectors survive"
+    spark.sql(f"REORG TABLE {table} APPLY (PURGE)")
+    assert ids() == sorted(expected)
+    clustered(path)
+    assert ids() == sorted(expected)

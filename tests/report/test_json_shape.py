@@ -23,9 +23,9 @@ KEYS = {
     ),
     "clustering": (
         clustering,
-        "added_bytes added_files conflicts depths file_size file_size_reason files_after files_before format layout "
-        "layout_recorded location note predicted predicted_bytes predicted_files properties removed_bytes "
-        "removed_files rows run seconds table versions",
+        "added_bytes added_files carried_deletes conflicts depths file_size file_size_reason files_after files_before "
+        "format layout layout_recorded location note predicted predicted_bytes predicted_files properties "
+        "removed_bytes removed_files rows run seconds table versions",
     ),
     "health": (
         health,

@@ -13,6 +13,10 @@ from support.cluster_tables import Delta, parts_of
 from support.delta_rewrites import data_file, stored_vector
 from support.delta_tables import LogWriter, features, field, metadata
 from zonal.layouts.layout import Layout
+from zonal.plan.rewrite import Vector
+from zonal.storage import Storage
+from zonal.tables.delta.vectors import vector_location
+from zonal.worker.read.deletes import read_vector
 
 RETENTION = {"delta.logRetentionDuration": "interval 0 seconds"}
 
@@ -179,6 +183,8 @@ class VectorLedger(Ledger):
     """A Delta table with deletion vectors; its log is written by hand, since deltalake can't."""
 
     ACTS = ("append", "mark", "mark", "mark", "drop_file", "recluster", "set_property", "recreate")
+    ENABLED = 0.8
+    """How often the table takes new deletion vectors of all writers."""
 
     def make(self) -> "VectorLedger":
         self.table, self.vectors, self.made = Delta(self.folder), {}, 0
@@ -192,7 +198,8 @@ class VectorLedger(Ledger):
         kinds = {"id": "long", "x": "long", "y": "double", "s": "string", "p": "string"}
         named = enumerate(parts_of(self.fresh(rows), parts))
         adds = [data_file(self.hand, f"{self.made}-{number}.parquet", part) for number, part in named]
-        meta = metadata(*(field(name, kind) for name, kind in kinds.items()))
+        enabled = {"delta.enableDeletionVectors": "true"} if self.rng.random() < self.ENABLED else {}
+        meta = metadata(*(field(name, kind) for name, kind in kinds.items()), configuration=enabled)
         meta["metaData"]["id"] = f"{self.made:08d}-0000-0000-0000-000000000000"
         self.hand.commit(features("deletionVectors"), meta, adds[0], version=0)
         for add in adds[1:]:
@@ -209,7 +216,7 @@ class VectorLedger(Ledger):
             return
         body = live[self.rng.choice(sorted(live, key=str))]
         ids = pq.read_table(self.table.root / unquote(body["path"]), columns=["id"])["id"].to_pylist()
-        old = self.vectors.get((body.get("deletionVector") or {}).get("pathOrInlineDv"), set())
+        old = self.deleted(body, len(ids))
         new = set(range(len(ids)))
         if not whole:
             new = old | set(self.rng.sample(range(len(ids)), min(len(ids), self.rng.randrange(1, 9))))
@@ -223,6 +230,16 @@ class VectorLedger(Ledger):
         self.hand.commit({"remove": gone}, *adds, version=version)
         for position in new - old:
             self.rows.pop(ids[position], None)
+
+    def deleted(self, body: dict, rows: int) -> set[int]:
+        """Positions in a file's vector: one of the ledger's own, or one that a run of zonal wrote."""
+        if not (descriptor := body.get("deletionVector")):
+            return set()
+        if (known := self.vectors.get(descriptor["pathOrInlineDv"])) is not None:
+            return known
+        where = vector_location(descriptor, str(self.table.root), str)
+        vector = Vector(descriptor["cardinality"], where, descriptor["offset"], descriptor["sizeInBytes"] + 8)
+        return set(read_vector(vector, Storage(str(self.table.root), {}), rows).tolist())
 
     def drop_file(self) -> None:
         self.mark(whole=True)
@@ -265,3 +282,11 @@ class VectorLedger(Ledger):
         text = meta["configuration"].get("zonal.layout")
         layout = [] if text is None else list(Layout.from_json(text).columns)
         return layout, [member["name"] for member in json.loads(meta["schemaString"])["fields"]]
+
+
+class MarkedLedger(VectorLedger):
+    """A Delta table of which another writer deletes rows during every run; more deletes follow than anything else."""
+
+    ACTS = ("append", "mark", "mark", "mark", "mark", "mark", "drop_file", "set_property")
+    MEANWHILE = ("mark", "mark")
+    ENABLED = 1.0

@@ -23,6 +23,8 @@ class Ledger:
     ACTS: Sequence[str] = ()
     UNSETTLING = frozenset({"recreate", "recreate_on_files", "rename_key", "drop_key"})
     """Acts after which a verb's options may not fit the table any more."""
+    MEANWHILE: Sequence[str] = ()
+    """Acts in every schedule, between writing and commit."""
     table: Home
 
     def __init__(self, rng: Random, folder: Path) -> None:

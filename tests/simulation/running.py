@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from simulation.checks import violations
-from simulation.delta_ledger import DeltaLedger, VectorLedger
+from simulation.delta_ledger import DeltaLedger, MarkedLedger, VectorLedger
 from simulation.disk import heard
 from simulation.events import WRITTEN, Crash, Event, Thing, World
 from simulation.iceberg_ledger import Iceberg1, Iceberg3, IcebergLedger
@@ -27,6 +27,7 @@ from support.local_runner import run_here
 LEDGERS: dict[str, tuple[type[Ledger], ...]] = {
     "delta": (DeltaLedger,),
     "delta-dv": (VectorLedger,),
+    "delta-carried": (MarkedLedger,),
     "delta-store": (DeltaLedger,),
     "iceberg1": (Iceberg1,),
     "iceberg2": (IcebergLedger,),

@@ -48,7 +48,8 @@ def drawn(rng: Random, ledger: Ledger, world: World, *, catalog: bool, more: tup
     """
     kinds = (*(CATALOG if catalog else STORAGE), *more)
     things = range(rng.choice([1, 1, 2, 2, 3, 4]))
-    return [thing for _ in things for thing in _one(rng, ledger, world, kinds, catalog=catalog)]
+    always = [_act(WRITTEN, 1, ledger, act) for act in ledger.MEANWHILE]
+    return always + [thing for _ in things for thing in _one(rng, ledger, world, kinds, catalog=catalog)]
 
 
 def _one(rng: Random, ledger: Ledger, world: World, kinds: tuple[str, ...], *, catalog: bool) -> Iterator[Thing]:

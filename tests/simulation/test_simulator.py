@@ -17,6 +17,7 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 
 import zonal.errors
 import zonal.plan.run
+import zonal.rewriting.carrying
 import zonal.rewriting.in_place
 import zonal.tables.delta.commit
 import zonal.tables.delta.listing
@@ -108,3 +109,24 @@ def test_an_untrue_message_is_noticed(monkeypatch):
     real = zonal.tables.delta.commit.put_version
     monkeypatch.setattr(zonal.tables.delta.commit, "put_version", late)
     assert "untrue-nothing" in run_schedule("delta", 0, things=lambda *_: []).categories
+
+
+def test_deletes_are_carried_over_in_schedules():
+    verdict = run_schedule("delta-carried", 0, things=marked)
+    assert not verdict.violations
+    written = [event for event in verdict.events if event.kind == "create" and "/deletion_vector_" in event.path]
+    assert len(written) == 1
+    assert sum(event.kind == WRITTEN for event in verdict.events) == 1, "nothing is done again"
+
+
+def test_wrong_deletes_are_noticed(monkeypatch):
+    def shifted(*given):
+        return {path: (places + 1) % 50 for path, places in real(*given).items()}
+
+    real = zonal.rewriting.carrying.find_twins
+    monkeypatch.setattr(zonal.rewriting.carrying, "find_twins", shifted)
+    assert "rows" in run_schedule("delta-carried", 0, things=marked).categories
+
+
+def marked(_, ledger, __):
+    return [Thing(WRITTEN, 1, "another writer: mark", meanwhile=lambda: ledger.act("mark"))]

@@ -80,3 +80,26 @@ def order_key(value):
     if isinstance(value, str):
         return (1, value.encode())
     return (1, value.bytes) if hasattr(value, "bytes") else (1, value)
+
+
+NESTED = {
+    pa.struct({"a": pa.int64(), "b": pa.string()}): st.fixed_dictionaries({"a": st.integers(0, 3), "b": st.text()}),
+    pa.list_(pa.string()): st.lists(st.one_of(st.none(), st.text(max_size=3)), max_size=3),
+    pa.large_list(pa.list_(pa.int8())): st.lists(st.lists(st.integers(0, 2), max_size=2), max_size=2),
+    pa.list_(pa.int16(), 2): st.lists(st.integers(0, 2), min_size=2, max_size=2),
+    pa.map_(pa.string(), pa.float64()): st.dictionaries(st.text(max_size=2), st.floats(), max_size=2),
+    pa.null(): st.none(),
+}
+
+
+def nested(kind, values):
+    return pa.chunked_array([pa.array([None, *values], kind).slice(1)])
+
+
+@st.composite
+def columns(draw):
+    """A column of any type, flat or nested, sliced."""
+    if draw(st.booleans()):
+        return draw(arrays())
+    kind = draw(st.sampled_from(list(NESTED)))
+    return nested(kind, draw(st.lists(st.one_of(st.none(), NESTED[kind]), max_size=20)))

@@ -73,7 +73,7 @@ def explanation(name="plain"):
 
 def clustering(name="plain"):
     return Clustering(
-        name, "delta", str(Layout("zorder", (name, "y"))), Run("run", (4, 5), 1, 12.5),
+        name, "delta", str(Layout("zorder", (name, "y"))), Run("run", (4, 5), 1, 12.5, 3),
         RewrittenFiles(4000, 8, 10**6, 5, 9 * 10**5, 6, 1_100_000, 2**20, name),
         LookUps(8, 5, (KeyDepth(name, 8.0, 2.0),)),
         Predicted(3, 0.9, 0.3, 0.25), name, picture(name, versions=2),

@@ -9,34 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.arrow_values import VALUES, arrays, build
+from support.arrow_values import VALUES, build, columns
 from support.cluster_tables import Delta, home, parts_of, telemetry
 from zonal.errors import ZonalError
 from zonal.values.checksum import MODULUS, row_checksum
 from zonal.values.selection import take_rows
 from zonal.worker import tasks
-
-NESTED = {
-    pa.struct({"a": pa.int64(), "b": pa.string()}): st.fixed_dictionaries({"a": st.integers(0, 3), "b": st.text()}),
-    pa.list_(pa.string()): st.lists(st.one_of(st.none(), st.text(max_size=3)), max_size=3),
-    pa.large_list(pa.list_(pa.int8())): st.lists(st.lists(st.integers(0, 2), max_size=2), max_size=2),
-    pa.list_(pa.int16(), 2): st.lists(st.integers(0, 2), min_size=2, max_size=2),
-    pa.map_(pa.string(), pa.float64()): st.dictionaries(st.text(max_size=2), st.floats(), max_size=2),
-    pa.null(): st.none(),
-}
-
-
-def nested(kind, values):
-    return pa.chunked_array([pa.array([None, *values], kind).slice(1)])
-
-
-@st.composite
-def columns(draw):
-    """A column of any type, flat or nested, sliced."""
-    if draw(st.booleans()):
-        return draw(arrays())
-    kind = draw(st.sampled_from(list(NESTED)))
-    return nested(kind, draw(st.lists(st.one_of(st.none(), NESTED[kind]), max_size=20)))
 
 
 @given(columns(), st.randoms())

@@ -1,6 +1,6 @@
 """Values of a rewrite: what workers need to read and write files, what they wrote, and what a commit replaces."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -170,6 +170,28 @@ class ReadTally:
 
 
 @dataclass(frozen=True, eq=False)
+class Carried:
+    """Deletes that other writers added to replaced files meanwhile, as deletes of rows of the new files."""
+
+    seen: Snapshot
+    """The version whose deletes of the replaced files are carried; a commit on a later one must find the same."""
+    positions: Mapping[str, Int64Array]
+    """Deleted positions of new files, ascending, by path."""
+    vectors: Mapping[str, Vector]
+    """Where they are stored, by path of the new file."""
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows they delete."""
+        return sum(map(len, self.positions.values()))
+
+    def of(self, paths: Collection[str]) -> "Carried":
+        """Return the deletes of these new files alone."""
+        positions = {path: each for path, each in self.positions.items() if path in paths}
+        return Carried(self.seen, positions, {path: self.vectors[path] for path in positions})
+
+
+@dataclass(frozen=True, eq=False)
 class Rewrite:
     """What one commit does: files of `base` out, new files with the same rows in."""
 
@@ -181,3 +203,5 @@ class Rewrite:
     run: str
     properties: tuple[Property, ...] = ()
     """Properties that the commit sets: `Writing.properties`, or none."""
+    carried: Carried | None = None
+    """Deletes that the new files begin with; None where the replaced files must be as in `base`."""

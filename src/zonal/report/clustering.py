@@ -172,6 +172,9 @@ def clustering_facts(done: Clustering) -> Iterator[Fact]:
         yield "note", done.note
     if done.run.conflicts:
         yield "conflicts", f"{done.run.conflicts:,} with other writers; their changes are kept"
+    if done.run.carried_deletes:
+        rows = plural(done.run.carried_deletes, "row")
+        yield "deletes", f"{rows}, deleted by other writers meanwhile: carried over to the new files"
     yield "time", f"{done.run.seconds:,.1f} s"
 
 

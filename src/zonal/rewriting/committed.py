@@ -46,6 +46,8 @@ class Done:
     change: RewrittenFiles = field(default_factory=RewrittenFiles)
     conflicts: int = 0
     """Attempts that another writer's commit invalidated, wholly or in part."""
+    carried_deletes: int = 0
+    """Rows that other writers deleted from replaced files meanwhile, and that are deleted in the new files."""
     properties: tuple[Property, ...] = ()
     """Table properties that were set."""
 

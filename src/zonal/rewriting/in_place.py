@@ -3,7 +3,7 @@
 import math
 import random
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,9 +17,10 @@ from zonal.layouts.ranks import Ranks
 from zonal.plan.choice import still_there
 from zonal.plan.placement import Placement, Sizes
 from zonal.plan.rewrite import ReadTally, Rewrite, Scan, Writing, Written
+from zonal.rewriting.carrying import CARRIES, carry_over
 from zonal.rewriting.committed import Done, RewrittenFiles
 from zonal.rewriting.new_files import NewFiles
-from zonal.rewriting.proof import check_files, check_rows
+from zonal.rewriting.proof import check_new_files, check_rows
 from zonal.snapshot import Snapshot
 from zonal.storage.removal import remove_folder
 from zonal.study.sample import plan
@@ -227,20 +228,24 @@ def _commit(
 ) -> tuple[Done, set[str], set[str]]:
     """Commit what can be; return that, the paths of the committed files, and the labels of lost partitions."""
     lost: set[str] = set()
-    conflicts = 0
+    conflicts = carries = 0
     files = rewrite.base.files
     while rewrite.removed.size:
-        request.check = partial(check_files, writing, rewrite.added)
+        request.check = partial(check_new_files, writing, rewrite)
         request.look()
         try:
             version = table.commit(rewrite, sending=request.send)
         except ConflictError as error:
-            conflicts += 1
             parts = _partitions_of(rewrite, error.paths)
-            lost |= {files.partitions[part] for part in parts}
-            rewrite = _without(rewrite, parts)
+            if error.paths and carries < CARRIES:
+                carries += 1
+                rewrite, parts = carry_over(table, rewrite, writing, parts)
+            if parts:
+                conflicts += 1
+                lost |= {files.partitions[part] for part in parts}
+                rewrite = _without(rewrite, parts)
         else:
-            return _done(rewrite, version, conflicts), {file.path for file in rewrite.added}, lost
+            return _done(rewrite, version, conflicts), set(_new_files(rewrite)), lost
     return Done(conflicts=conflicts), set(), lost
 
 
@@ -257,17 +262,27 @@ def _partitions_of(rewrite: Rewrite, paths: Collection[str]) -> set[int]:
 
 def _without(rewrite: Rewrite, parts: set[int]) -> Rewrite:
     of = rewrite.base.files.partition[rewrite.removed]
+    added = tuple(file for file in rewrite.added if file.partition not in parts)
     return replace(
         rewrite,
         removed=rewrite.removed[~np.isin(of, list(parts))],
-        added=tuple(file for file in rewrite.added if file.partition not in parts),
+        added=added,
+        carried=None if rewrite.carried is None else rewrite.carried.of({file.path for file in added}),
     )
+
+
+def _new_files(rewrite: Rewrite) -> Iterator[str]:
+    """Yield the locations of all files that a commit adds."""
+    yield from (file.path for file in rewrite.added)
+    if rewrite.carried is not None:
+        yield from (vector.location for vector in rewrite.carried.vectors.values() if vector.location is not None)
 
 
 def _done(rewrite: Rewrite, version: int, conflicts: int) -> Done:
     size = int(rewrite.base.files.sizes[rewrite.removed].sum())
     change = RewrittenFiles.of(rewrite.added, removed_files=len(rewrite.removed), removed_bytes=size)
-    return Done((version,), change, conflicts, rewrite.properties)
+    carried = 0 if rewrite.carried is None else rewrite.carried.rows
+    return Done((version,), replace(change, rows=change.rows - carried), conflicts, carried, rewrite.properties)
 
 
 def physical(layout: Layout, scan: Scan) -> Layout:

@@ -48,6 +48,8 @@ class Run:
     conflicts: int
     """Attempts that another writer's commit invalidated, wholly or in part."""
     seconds: float
+    carried_deletes: int = 0
+    """Rows that other writers deleted from replaced files meanwhile, and that are deleted in the new files."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ def result_of(
         location=after.location,
         format=after.format,
         layout=str(layout),
-        run=Run(run, done.versions, done.conflicts, account.seconds),
+        run=Run(run, done.versions, done.conflicts, account.seconds, done.carried_deletes),
         change=replace(done.change, file_size=layout.file_bytes, file_size_reason=size_reason(layout, before)),
         lookups=LookUps(len(before.files), len(after.files), tuple(depths(before, after, layout))),
         properties=_set(after, done.properties),

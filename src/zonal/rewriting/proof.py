@@ -5,15 +5,18 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from zonal.errors import TableError, ZonalError, quoted
-from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
+from zonal.plan.rewrite import ReadTally, Rewrite, Scan, Writing, Written
 from zonal.snapshot import UNKNOWN
 from zonal.storage import local_path
 from zonal.storage.causes import STORAGE_ERRORS, cause_of
 from zonal.storage.durability import flush_folders
 from zonal.values.checksum import MODULUS
+from zonal.worker.problem import naming
+from zonal.worker.read.deletes import read_vector
 
 LOOKS = 8
 """Files that are checked in parallel: on an object store, waiting takes all the time."""
@@ -51,6 +54,22 @@ def _wrong(table: str, where: str, what: str) -> ZonalError:
     return ZonalError(
         f"Rows don't add up in {quoted(table, limit=200)}, {quoted(where, limit=200)}: {what}. Please report this."
     )
+
+
+def check_new_files(writing: Writing, rewrite: Rewrite) -> None:
+    """Refuse to commit files that the storage doesn't have whole, or deletes that aren't those that were carried."""
+    check_files(writing, rewrite.added)
+    if rewrite.carried is None:
+        return
+    rows = {file.path: file.rows for file in rewrite.added}
+    for path, vector in rewrite.carried.vectors.items():
+        with naming(vector.location or path):
+            stored = read_vector(vector, writing.storage, rows[path])
+        if not np.array_equal(stored, rewrite.carried.positions[path]):
+            raise TableError(
+                f"The deletion vector of the new file {quoted(path, limit=300)} isn't as it was written. Does another "
+                "job change files of the table's folder?"
+            )
 
 
 def check_files(writing: Writing, written: Sequence[Written]) -> None:

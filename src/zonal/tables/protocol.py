@@ -108,6 +108,24 @@ class Rewritable(Readable, Protocol):
         """
 
 
+class TakesVectors(Rewritable, Protocol):
+    """A table whose new files can begin with deletion vectors."""
+
+    def newest(self) -> "TakesVectors":
+        """Return the table at its newest version."""
+
+    def vector_file(self, snapshot: Snapshot, writing: Writing) -> str | None:
+        """Return the location for a file of deletion vectors of new files; None where the table may have none.
+
+        `commit` then takes a rewrite with `carried` deletes: the replaced files must have those of `carried.seen`.
+        """
+
+
+def takes_vectors(table: Rewritable) -> TypeGuard[TakesVectors]:
+    """Tell whether new files of the table's format can begin with deletion vectors."""
+    return hasattr(table, "vector_file")
+
+
 class Cleanable(Table, Protocol):
     """A table that knows which files nobody needs."""
 

@@ -7,7 +7,7 @@ accidents, and is no protection against rows that are forged to fit.
 
 import itertools
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -39,9 +39,24 @@ def row_checksum(data: pa.Table | pa.RecordBatch, partition: Int64Array | int = 
     >>> row_checksum(table) == row_checksum(table.set_column(1, "b", pa.array(["y", "x", None])))
     False
     """
+    return sum(int(block.sum(dtype=np.uint64)) + len(block) for block in _hash_blocks(data, partition)) % MODULUS
+
+
+def row_hashes(data: pa.Table, partition: int = 0) -> UInt64Array:
+    """Return one number per row: equal rows, bit by bit and null by null, have equal ones.
+
+    >>> hashes = row_hashes(pa.table({"a": [1, 2, 1], "b": [None, "y", None]}))
+    >>> hashes[0] == hashes[2], hashes[0] == hashes[1]
+    (np.True_, np.False_)
+    """
+    return np.concatenate([np.empty(0, np.uint64), *_hash_blocks(data, partition)])
+
+
+def _hash_blocks(data: pa.Table | pa.RecordBatch, partition: Int64Array | int) -> Iterator[UInt64Array]:
+    """Yield the hashes of some rows at a time, in order."""
     table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
     parts = np.full(table.num_rows, partition, np.uint64) if isinstance(partition, int) else partition.view(np.uint64)
-    total = start = 0
+    start = 0
     scratch = np.empty(_BLOCK_ROWS, np.uint64)
     for batch in table.to_batches():
         columns = [_blocks(plain_array(column)) for column in batch.columns]
@@ -50,9 +65,8 @@ def row_checksum(data: pa.Table | pa.RecordBatch, partition: Int64Array | int = 
             rows = parts[start + first : start + last] * _PARTITION
             for number, column in enumerate(columns):
                 rows += _scaled(column(first, last), _factor(number), scratch)
-            total += int(_mixed(rows).sum(dtype=np.uint64)) + len(rows)
+            yield _mixed(rows)
         start += batch.num_rows
-    return total % MODULUS
 
 
 def _scaled(numbers: UInt64Array, factor: np.uint64, scratch: UInt64Array) -> UInt64Array:
@@ -134,7 +148,7 @@ def _stored(array: pa.Array) -> UInt64Array:
         starts = (np.arange(len(array) + 1, dtype=np.int64) + array.offset) * kind.list_size
         return _lists(starts, array.values)
     if kind.num_fields:  # lists and maps
-        return _lists(np.array(array.offsets.to_numpy(zero_copy_only=False), np.int64), _items(array))
+        return _lists(np.array(array.offsets.to_numpy(zero_copy_only=False), np.int64), list_items(array))
     if pa.types.is_boolean(kind):
         return booleans_of(array).astype(np.uint64)
     if family_of(kind) == "bytes":
@@ -160,7 +174,8 @@ def _struct(array: pa.StructArray) -> UInt64Array:
     return _combined(children) if children else np.zeros(len(array), np.uint64)
 
 
-def _items(array: pa.Array) -> pa.Array:
+def list_items(array: pa.Array) -> pa.Array:
+    """Return the items that the offsets of lists or maps count; a map's are structs of key and value."""
     if pa.types.is_map(array.type):
         return pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
     return array.values

@@ -15,8 +15,8 @@ from support.delta_tables import ADD, CHECKPOINT, features, field, metadata, pro
 from zonal.errors import ColumnError, TableError
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import FIELD_ID
-from zonal.tables.delta.scan import z85
 from zonal.tables.delta.table import DeltaTable
+from zonal.tables.delta.vectors import z85
 
 LAYOUT = Layout("zorder", ("x",))
 

@@ -74,8 +74,11 @@ def remove_action(file: LiveFile, *, time: int) -> dict[str, Any]:
 # --- statistics ------------------------------------------------------------------------------------------------------
 
 
-def stats_json(file: Written, schema: pa.Schema, chosen: Collection[Steps]) -> str:
-    """Return a new file's statistics: its rows, and the nulls and sound bounds of each chosen leaf."""
+def stats_json(file: Written, schema: pa.Schema, chosen: Collection[Steps], *, tight: bool = True) -> str:
+    """Return a new file's statistics: its rows, and the nulls and sound bounds of each chosen leaf.
+
+    They are of all rows in the file, so with a deletion vector they aren't tight.
+    """
     places = [place for field in schema for place in _places(field.type, (field.name,))]
     if len(places) != len(file.columns):
         raise TableError(
@@ -95,7 +98,7 @@ def stats_json(file: Written, schema: pa.Schema, chosen: Collection[Steps]) -> s
             _put(lower, steps, lower_bound(metrics))
             _put(upper, steps, upper_bound(metrics))
     return _json(
-        {"numRecords": file.rows, "minValues": lower, "maxValues": upper, "nullCount": nulls, "tightBounds": True}
+        {"numRecords": file.rows, "minValues": lower, "maxValues": upper, "nullCount": nulls, "tightBounds": tight}
     )
 
 

@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from zonal.errors import ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
-from zonal.plan.rewrite import Property, Written
+from zonal.plan.rewrite import Property, Vector, Written
 from zonal.tables.delta.actions import add_action, stats_json
 from zonal.tables.delta.adds import LAYOUT_TAG, RUN_TAG
 from zonal.tables.delta.commit import Action
 from zonal.tables.delta.indexed import indexed
 from zonal.tables.delta.log import Metadata, State
 from zonal.tables.delta.scan import is_true, tracks_rows
+from zonal.tables.delta.vectors import descriptor_of
 from zonal.tables.protocol import LAYOUT_PROPERTY
 
 _ROW_IDS = "delta.rowTracking"
@@ -35,6 +36,8 @@ class Additions:
     """Partition values by partition number."""
     layout: Layout
     run: str
+    vectors: Mapping[str, Vector] = field(default_factory=dict)
+    """Deletion vectors that new files begin with, by path."""
 
     def same_table(self, current: State) -> None:
         """Raise a `ConflictError` where another table was made in the place of the one that was read."""
@@ -79,12 +82,13 @@ def added_actions(
             file,
             root=new.root,
             values=new.values[file.partition],
-            stats=stats_json(file, schema, chosen),
+            stats=stats_json(file, schema, chosen, tight=file.path not in new.vectors),
             tags={LAYOUT_TAG: new.layout.id, RUN_TAG: new.run},
             time=now,
             data_change=data_change,
         )
         | provider
+        | ({"deletionVector": descriptor_of(new.vectors[file.path], new.root)} if file.path in new.vectors else {})
         for file in new.added
     ]
     if tracks_rows(current.protocol, current.metadata.configuration):

@@ -142,7 +142,7 @@ class DeltaDestination:
         if not any(info.is_file and not info.base_name.startswith(".") for info in infos):
             return set()
         log = LogFolder.of(filesystem, folder)
-        return named_in(log, log.commits, self._storage.resolve) & {file.path for file in added}
+        return named_in(log, log.commits, self._storage) & {file.path for file in added}
 
     def _refuse_existing(self) -> None:
         filesystem, root = self._storage.locate(self._storage.root)

@@ -1,9 +1,10 @@
 """The features of Delta tables: which zonal reads, and which it can keep when it writes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from zonal.errors import TableError, quoted
 from zonal.tables.delta.log import Metadata, Protocol
+from zonal.tables.delta.scan import is_true, tracks_rows
 
 # Reader features that change nothing about how the log, the schema and the statistics are read here.
 _SHREDDED = frozenset(("variantShredding", "variantShredding-preview"))
@@ -53,3 +54,14 @@ def blockers_of(protocol: Protocol, metadata: Metadata) -> tuple[str, ...]:
 def refuse_unwritable(blockers: Sequence[str], name: str) -> None:
     if blockers:
         raise TableError(f"{quoted(name, limit=300)} can't be rewritten: zonal can't keep its {', '.join(blockers)}.")
+
+
+def may_have_vectors(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
+    """Tell whether files of a rewrite may be added with deletion vectors.
+
+    New ones must only be written while the property is set ("Deletion Vectors"). Where rows have ids, equal rows can't
+    stand for each other.
+    """
+    supported = all("deletionVectors" in each for each in (protocol.reader_features, protocol.writer_features))
+    tracked = tracks_rows(protocol, configuration) or is_true(configuration, "delta.enableRowTracking")
+    return supported and is_true(configuration, "delta.enableDeletionVectors") and not tracked

@@ -20,10 +20,12 @@ import pyarrow.fs
 
 from zonal.errors import TableError, quoted
 from zonal.snapshot import UNKNOWN, Commit
+from zonal.storage import Storage
 from zonal.tables.delta.adds import ADDS, RUN_TAG, AddedFiles, Adds, Key, LiveFile, lives, vector_id
 from zonal.tables.delta.checkpoint import read_checkpoint_file
 from zonal.tables.delta.listing import LogFolder, Mark
 from zonal.tables.delta.operations import ENGINE, kind_of, writer_of
+from zonal.tables.delta.vectors import located
 
 Json = Any
 """What `json.loads` returns."""
@@ -131,13 +133,14 @@ def replay(
     )
 
 
-def named_in(log: LogFolder, versions: Iterable[int], resolve: Callable[[str], str]) -> set[str]:
-    """Return the locations of all files that these commits add."""
+def named_in(log: LogFolder, versions: Iterable[int], storage: Storage) -> set[str]:
+    """Return the locations of all files that these commits add, and of their deletion vectors."""
     infos = [log.commits[number] for number in versions]
     found: set[str] = set()
     for info, text in zip(infos, log.read_all(infos), strict=True):
-        adds = (action.get("add") for action in actions_in(text, info.path))
-        found |= {resolve(str(add["path"])) for add in adds if isinstance(add, dict) and "path" in add}
+        for add in (action.get("add") for action in actions_in(text, info.path)):
+            if isinstance(add, dict) and "path" in add:
+                found |= located(storage.resolve(str(add["path"])), add.get("deletionVector"), storage)
     return found
 
 

@@ -22,6 +22,7 @@ class DeltaReplacement(Additions):
     """The files that a commit removes and adds, and the properties that it sets."""
 
     removed: Sequence[LiveFile]
+    """With the deletion vectors that they must have: those of `base`, or later ones whose deletes were carried over."""
     properties: Sequence[Property] = ()
 
     def actions(self, current: State) -> Iterator[Action]:
@@ -122,4 +123,7 @@ def _metrics(replacement: DeltaReplacement) -> dict[str, str]:
         "numAddedBytes": sum(file.size for file in added),
         "numDeletionVectorsRemoved": sum(file.vector is not None for file in removed),
     }
+    if replacement.vectors:
+        numbers["numDeletionVectorsAdded"] = len(replacement.vectors)
+        numbers["numCarriedDeletes"] = sum(vector.rows for vector in replacement.vectors.values())
     return {name: str(number) for name, number in numbers.items()}

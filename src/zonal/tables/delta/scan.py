@@ -1,21 +1,15 @@
-"""Describe how workers read a Delta table's files: physical columns, row tracking and deletion vectors."""
+"""Describe how workers read a Delta table's files: physical columns and row tracking."""
 
-import struct
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from zonal.errors import ColumnError, TableError, quoted, suggestion
-from zonal.plan.rewrite import Reading, Vector
-from zonal.tables.delta.adds import LiveFile
+from zonal.plan.rewrite import Reading
 from zonal.tables.delta.log import Metadata, Protocol
 from zonal.tables.delta.schema import DeltaLeaf, file_fields, read_schema
 
-_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_DIGITS = {character: value for value, character in enumerate(_Z85)}
 _MATERIALIZED = ("materializedRowIdColumnName", "materializedRowCommitVersionColumnName")
 
 
@@ -91,66 +85,3 @@ def _tracking(configuration: Mapping[str, str]) -> tuple[str, str] | None:
             "couldn't keep their ids. Set it, or disable row tracking."
         )
     return configuration[names[0]], configuration[names[1]]
-
-
-# --- deletion vectors ------------------------------------------------------------------------------------------------
-
-
-def deletion_vector(file: LiveFile, root: str, resolve: Callable[[str], str]) -> Vector | None:
-    """Return the place of a file's deletion vector ("Deletion Vector Descriptor Schema")."""
-    if file.vector is None:
-        return None
-    try:
-        return _vector(file.vector, root, resolve)
-    except (KeyError, ValueError, TypeError, struct.error) as error:
-        raise TableError(
-            f"The deletion vector of {quoted(file.path, limit=300)} can't be read: {type(error).__name__} {error}"
-        ) from None
-
-
-def _vector(descriptor: Mapping[str, Any], root: str, resolve: Callable[[str], str]) -> Vector:
-    kind, text = descriptor["storageType"], str(descriptor["pathOrInlineDv"])
-    rows, size = int(descriptor["cardinality"]), int(descriptor["sizeInBytes"])
-    if kind == "i":
-        data = z85(text)
-        if not size <= len(data) < size + 4:
-            raise ValueError(f"{len(data)} bytes instead of {size}")
-        return Vector(rows, inline=data[:size])
-    location = vector_location(descriptor, root, resolve)
-    # Length and checksum, four bytes each, frame the vector in its file.
-    return Vector(rows, location=location, offset=int(descriptor.get("offset") or 0), size=size + 8)
-
-
-def vector_location(descriptor: Mapping[str, Any], root: str, resolve: Callable[[str], str]) -> str | None:
-    """Return the file that a deletion vector lies in; None for one in the log itself."""
-    kind, text = descriptor["storageType"], str(descriptor["pathOrInlineDv"])
-    if kind == "u":
-        # A random prefix, which may be empty, and a UUID in 20 characters.
-        prefix, name = text[:-20], f"deletion_vector_{uuid.UUID(bytes=z85(text[-20:]))}.bin"
-        return f"{root}/{prefix}/{name}" if prefix else f"{root}/{name}"
-    if kind == "p":
-        return resolve(text)
-    if kind == "i":
-        return None
-    raise ValueError(f"unknown storage type {quoted(str(kind))}")
-
-
-def z85(text: str) -> bytes:
-    """Decode Base85 with ZeroMQ's alphabet (RFC 32): four bytes in five characters.
-
-    >>> z85("HelloWorld").hex()
-    '864fd26fb559f75b'
-    """
-    if len(text) % 5:
-        raise ValueError(f"{len(text)} characters are not a multiple of five")
-    groups = (text[start : start + 5] for start in range(0, len(text), 5))
-    return b"".join(struct.pack(">I", _number(group)) for group in groups)
-
-
-def _number(group: str) -> int:
-    number = 0
-    for character in group:
-        if character not in _DIGITS:
-            raise ValueError(f"{quoted(character)} is not a character of Base85")
-        number = number * 85 + _DIGITS[character]
-    return number

@@ -22,7 +22,7 @@ from zonal.storage.location import is_uri
 from zonal.tables.delta.adds import lives
 from zonal.tables.delta.listing import LogFolder
 from zonal.tables.delta.log import State, actions_in, moment, replay
-from zonal.tables.delta.scan import vector_location
+from zonal.tables.delta.vectors import vector_location
 from zonal.tables.hive_folders import is_hidden
 
 VECTORS = "deletion vectors of removed files"

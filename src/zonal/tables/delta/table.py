@@ -22,7 +22,7 @@ from zonal.storage.objects import unavailable
 from zonal.tables.delta.adds import LiveFile
 from zonal.tables.delta.append import DeltaAppend, appending_of, folders_of, refuse_unfit, values_of
 from zonal.tables.delta.commit import commit, log_folder, new_versions
-from zonal.tables.delta.features import blockers_of, refuse_unreadable, refuse_unwritable
+from zonal.tables.delta.features import blockers_of, may_have_vectors, refuse_unreadable, refuse_unwritable
 from zonal.tables.delta.files import files_of
 from zonal.tables.delta.indexed import covering, indexed, unused
 from zonal.tables.delta.listing import LogFolder
@@ -30,10 +30,11 @@ from zonal.tables.delta.log import State, named_in, replay
 from zonal.tables.delta.partition_values import constants
 from zonal.tables.delta.recording import DeltaRecording
 from zonal.tables.delta.replacement import DeltaReplacement
-from zonal.tables.delta.scan import Columns, deletion_vector
+from zonal.tables.delta.scan import Columns
 from zonal.tables.delta.schema import read_schema
 from zonal.tables.delta.spare_files import Log, spare_files
 from zonal.tables.delta.traits import traits_of
+from zonal.tables.delta.vectors import deletion_vector, located, new_vector_file
 from zonal.tables.hive_folders import hive_folders
 from zonal.tables.protocol import Sending, recorded_layout, unheard
 from zonal.values.arrays import Int64Array
@@ -185,20 +186,31 @@ class DeltaTable:
     def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one new version of the log and return it; see `Rewritable`."""
         log = new_versions(self._storage)
-        base, removed = self._chosen(rewrite.base, rewrite.removed)
+        base, read = self._chosen(rewrite.base, rewrite.removed)
         refuse_unwritable(blockers_of(base.protocol, base.metadata), self.name)
         partitions = rewrite.base.files.partition[rewrite.removed].tolist()
+        removed, vectors = read, {}
+        if rewrite.carried is not None:
+            removed = self._live(self._state(rewrite.carried.seen), [file.path for file in read])
+            vectors = dict(rewrite.carried.vectors)
         replacement = DeltaReplacement(
             root=self._storage.root,
             base=base,
             removed=removed,
             added=rewrite.added,
-            values={number: file.values for number, file in zip(partitions, removed, strict=True)},
+            values={number: file.values for number, file in zip(partitions, read, strict=True)},
             layout=rewrite.layout,
             run=rewrite.run,
             properties=rewrite.properties,
+            vectors=vectors,
         )
         return commit(replacement, lambda after: self._replay(None, after=after), log, sending=sending)
+
+    def vector_file(self, snapshot: Snapshot, writing: Writing) -> str | None:
+        """Return where deletion vectors of new files go; see `TakesVectors`."""
+        state = self._state(snapshot)
+        allowed = may_have_vectors(state.protocol, state.metadata.configuration)
+        return new_vector_file(writing.folder) if allowed else None
 
     def record(self, layout: Layout, base: Snapshot) -> None:
         """Record a layout in one new version of the log; see `Rewritable`."""
@@ -239,11 +251,17 @@ class DeltaTable:
         return self._state(snapshot).transactions.get(application)
 
     def refers_to(self, change: Rewrite | Append) -> set[str]:
-        """Return the new files of a change that any version since its base has; see `Rewritable`."""
+        """Return the new files of a change that any version since its base has; see `Rewritable`.
+
+        With them are deletion vectors in the run's own folder, whatever version of the change they were written for.
+        """
         ours = {file.path for file in change.added}
+        own = f"{self._storage.root}/{run_folder(change.layout.id, change.run)}/"
         log, state = self._log(), self._replay(None)
         since = [number for number in log.commits if number > (change.base.version or 0)]
-        return {file.path for file in state.find(ours)} | named_in(log, since, self._storage.resolve) & ours
+        live = (located(file.path, file.vector, self._storage) for file in state.find(ours))
+        named = named_in(log, since, self._storage).union(*live)
+        return {path for path in named if path in ours or path.startswith(own)}
 
     def place(self) -> Storage:
         """Return the table's folder; see `Cleanable`."""
@@ -291,11 +309,14 @@ class DeltaTable:
     def _chosen(self, snapshot: Snapshot, files: Int64Array) -> tuple[State, list[LiveFile]]:
         """Return some of a snapshot's files, by path: a checkpoint written since may have another order."""
         state = self._state(snapshot)
-        paths = snapshot.files.paths.take(pa.array(files)).to_pylist()
+        return state, self._live(state, snapshot.files.paths.take(pa.array(files)).to_pylist())
+
+    def _live(self, state: State, paths: Sequence[str]) -> list[LiveFile]:
+        """Return a version's files at these locations, in the same order."""
         live = {file.path: file for file in state.find(paths)}
         if missing := [path for path in paths if path not in live]:
             raise TableError(f"{quoted(missing[0], limit=300)} is no file of version {state.version}.")
-        return state, [live[path] for path in paths]
+        return [live[path] for path in paths]
 
     def _source(
         self, snapshot: Snapshot, number: int, file: LiveFile, reading: Reading, fixed: Sequence[pa.Field]
