@@ -16,11 +16,10 @@ import pytest
 from support import picture_values as made
 from support.advice_values import advice
 from support.grouped import changed
-from support.pages import advice_page, clustering_page, explanation_page, health_page
+from support.pages import advice_page, audit_page, clustering_page, explanation_page, health_page
 from zonal.picture.picture import picture_of
 from zonal.report.machine.json_form import to_json
 from zonal.report.notebook.results import html_of
-from zonal.report.page.audit import audit_page
 from zonal.report.wording import share_text
 
 pytestmark = pytest.mark.browser

@@ -163,11 +163,13 @@ class _Life:
 
     def page(self, shown: Audit) -> str:
         """Write the page of an audit, with all audits and rewrites in the history."""
-        from zonal.report.page.audit import audit_page  # noqa: PLC0415 - reads the charts' library
+        from zonal.report.audit import audit_blocks  # noqa: PLC0415
+        from zonal.report.page.blocks import blocks_page  # noqa: PLC0415 - reads the charts' library
 
         self.report("drawing the page")
         with History.open(self.scene.database) as history:
-            return audit_page(shown, history.audits(shown.table.location), history.runs(shown.table.location))
+            audits, runs = history.audits(shown.table.location), history.runs(shown.table.location)
+            return blocks_page(audit_blocks(shown, audits, runs))
 
 
 def _rounded(size: int) -> int:

@@ -163,8 +163,6 @@ def clustering_facts(done: Clustering) -> Iterator[Fact]:
     for depth in done.lookups.depths:
         before, after = _lookup_texts(depth, done)
         yield "look-up", f"one {depth.column}: {before} before, {after} now"
-    if done.predicted is not None:
-        yield "queries", _predicted_text(done.predicted)
     if change.removed_files:
         yield "old files", _old_files_text(done)
     yield from _property_facts(done.properties)

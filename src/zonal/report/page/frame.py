@@ -178,7 +178,9 @@ def name(value: str, limit: int = MOST_CHARACTERS) -> Html:
 def element(tag: str, *children: Html, **attributes: str) -> Html:
     """Write an element; in an attribute's name a trailing underscore is dropped, and others become hyphens."""
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items() if value
+        f' {key.rstrip("_").replace("_", "-")}="{escape(printable(value))}"'
+        for key, value in attributes.items()
+        if value
     )
     return Html(f"<{tag}{written}>{''.join(children)}</{tag}>")
 
@@ -252,11 +254,6 @@ def bar(value: float, span: tuple[float, float] | None = None, most: float = 1.0
         '<rect class="back" width="100" height="10"></rect>'
         f'<rect class="bar" width="{100 * _part(value, most):.2f}" height="10"></rect>{interval}</svg>'
     )
-
-
-def share_bar(value: float, words: str) -> Html:
-    """Write a share as text with a bar from 0 to 1 beside it."""
-    return element("span", element("span", text(words)), bar(value), class_="share")
 
 
 def _part(number: float, most: float) -> float:

@@ -26,8 +26,8 @@ def _row(row: TableRow) -> Row:
 
 
 def _cell(cell: Cell) -> Html:
-    if cell.share is None:
-        return text(cell.text, _LONG)
-    drawn = bar(cell.share, cell.span, cell.scale)
-    share = element("span", element("span", text(cell.text)), drawn, class_="share")
-    return joined([share, element("small", text(cell.note))]) if cell.note else share
+    said = text(cell.text, _LONG)
+    if cell.share is not None:
+        drawn = bar(cell.share, cell.span, cell.scale)
+        said = element("span", element("span", said), drawn, class_="share")
+    return joined([said, element("small", text(cell.note, _LONG))]) if cell.note else said

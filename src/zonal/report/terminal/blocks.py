@@ -11,6 +11,7 @@ from zonal.report.blocks import (
     Cell,
     Chapter,
     Command,
+    CommitsChart,
     Facts,
     Heading,
     Lines,
@@ -143,4 +144,5 @@ _PRINTERS: Mapping[type[Block], Callable[..., None]] = {
     Remarks: _print_remarks,
     TableBlock: _print_grid,
     Listing: _print_listing,
+    CommitsChart: lambda console, block: _print_grid(console, block.numbers),
 }
