@@ -9,12 +9,9 @@ from zonal.report.audit_wording import (
     audit_facts,
     audit_notes,
     commit_text,
-    hindered,
     is_culprit,
     remedy,
     verdict,
-    worst_files,
-    worst_partitions,
 )
 from zonal.report.blocks import (
     Block,
@@ -43,6 +40,8 @@ from zonal.report.wording import asked_text, clipped, known_share, plural, share
 from zonal.values.sizes import size_text
 
 _MOST_QUERIES, _MOST_COMMITS, _MOST_COLUMNS, _MOST_WORST = 10, 8, 10, 20
+_MOST_NAMED = 5
+"""Files and partitions that a terminal names."""
 _MOST_CHOSEN = 20
 """Commits that can be chosen in the chart of files."""
 _LIMIT = Alerts().ratio
@@ -209,7 +208,7 @@ def _hindered(audit: Audit) -> TableBlock:
             for each in audit.asked
             if each.hindrance
         ][:_MOST_WORST],
-        instead=list(hindered(audit)),
+        on_terminal="lines",
     )
 
 
@@ -248,7 +247,8 @@ def _worst_partitions(audit: Audit) -> TableBlock:
             Heading("of what is read for nothing"),
         ),
         rows if len(rows) > 1 else (),
-        instead=list(worst_partitions(audit)) if len(rows) > 1 else (),
+        most=_MOST_NAMED,
+        on_terminal="lines",
     )
 
 
@@ -269,7 +269,8 @@ def _worst_files(audit: Audit) -> TableBlock:
             )
             for each in audit.excess.worst_files[:_MOST_WORST]
         ],
-        instead=list(worst_files(audit)),
+        most=_MOST_NAMED,
+        on_terminal="lines",
     )
 
 

@@ -140,27 +140,6 @@ def is_culprit(commit: CommitAudit, audit: Audit) -> bool:
     return any(commit.id in each.ids for each in audit.blame.culprits)
 
 
-def worst_files(audit: Audit) -> Iterator[str]:
-    """Name the files that are read for nothing most."""
-    for file in audit.excess.worst_files[:5]:
-        read = f"read by {share_text(file.read)} of the queries' weight, by {share_text(file.excess)} for nothing"
-        yield f"{clipped(file.path)} ({size_text(file.bytes)}): {read}"
-
-
-def worst_partitions(audit: Audit) -> Iterator[str]:
-    """Name the partitions that cause most of the excess."""
-    for each in audit.excess.worst_partitions[:5]:
-        files = plural(each.files, "file")
-        yield f"partition {clipped(each.partition)} ({files}): {share_text(each.excess_share)} of it"
-
-
-def hindered(audit: Audit) -> Iterator[str]:
-    """Name the queries that statistics can't help, why, and what to do."""
-    for each in audit.asked:
-        if each.hindrance:
-            yield f"{clipped(each.query, 120)} ({each.weight:.1%}): {each.hindrance}. {each.remedy}".rstrip()
-
-
 def audit_notes(audit: Audit) -> Iterator[str]:
     """Say what the numbers rest on."""
     yield from audit.made.notes

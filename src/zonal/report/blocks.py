@@ -154,6 +154,10 @@ class TableRow:
     """The chapter that a page leads to."""
 
 
+TerminalForm = Literal["table", "lines", "nothing"]
+"""How a terminal prints a table: as one, one line per row under the caption, or not at all where facts say it."""
+
+
 @dataclass(frozen=True)
 class TableBlock:
     """A table; nothing where it has no rows."""
@@ -166,8 +170,7 @@ class TableBlock:
     """What stands below it."""
     most: int | None = None
     """Rows that a terminal prints; None for all."""
-    instead: Sequence[str] | None = None
-    """Lines that a terminal prints under the caption instead of the table, none where facts say it."""
+    on_terminal: TerminalForm = "table"
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def clustering_blocks(done: Clustering) -> Iterator[Block]:
         "What a look-up of one value reads of the table's bytes, in the mean over all rows.",
         _LOOKUPS,
         [TableRow(depth.column, _lookup_cells(depth, done)) for depth in done.lookups.depths],
-        instead=(),
+        on_terminal="nothing",
     )
     is_compared = done.picture is not None and len(done.picture.drawings) > 1
     yield FileChart(done.picture, "The files, before and after" if is_compared else "The files")

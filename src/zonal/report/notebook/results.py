@@ -14,7 +14,6 @@ from zonal.report.appended import appended_blocks
 from zonal.report.audit import audit_blocks
 from zonal.report.blocks import (
     Block,
-    Cell,
     Command,
     CommitsChart,
     Facts,
@@ -23,7 +22,6 @@ from zonal.report.blocks import (
     Paragraph,
     Sentences,
     TableBlock,
-    TableRow,
     Tiles,
     Title,
 )
@@ -32,7 +30,8 @@ from zonal.report.clustering import clustering_blocks, plan_blocks
 from zonal.report.explanation import explanation_blocks
 from zonal.report.health import health_blocks
 from zonal.report.notebook.rectangles import rectangles
-from zonal.report.page.frame import NOTHING, Html, Row, described, element, joined, listed, name, table, text
+from zonal.report.page.frame import NOTHING, Html, described, element, joined, listed, name, text
+from zonal.report.page.grid import written_grid
 from zonal.report.palette import NOTEBOOK_LINE
 from zonal.report.wording import Fact
 from zonal.rewriting.appended import Appended
@@ -66,6 +65,7 @@ _STYLE = """
   width: auto; }
 .zonal-result dt, .zonal-result dd { float: none; width: auto; margin: 0; padding: 0; }
 .zonal-result dt { font-weight: normal; opacity: .8; overflow-wrap: normal; white-space: nowrap; }
+.zonal-result small { display: block; opacity: .8; }
 .zonal-result figure { margin: 0 1em .5em 0; display: inline-block; vertical-align: top; }
 """.replace(".zonal-result", ".zonal-result.zonal-result").replace("NOTEBOOK_LINE", NOTEBOOK_LINE)
 
@@ -121,27 +121,13 @@ def _lines(block: Lines) -> Html:
 
 def _grid(grid: TableBlock) -> Html:
     """Write the first rows of a table, and what is left to say of it."""
-    names = [column.heading for column in grid.columns]
-    plain = [column.heading for column in grid.columns if not column.is_number]
-    rows = [_row(row) for row in grid.rows[:MOST_ROWS]]
-    shown = table(grid.caption, names, rows, plain=plain) if rows else NOTHING
+    shown = written_grid(grid, MOST_ROWS, bars=False) if grid.rows else NOTHING
     below = [*_more(len(grid.rows)), *([text(grid.remark)] if grid.remark else [])]
     return joined([shown, *(element("p", each) for each in below)])
 
 
 def _more(count: int) -> list[Html]:
     return [text(f"and {count - MOST_ROWS:,} more")] if count > MOST_ROWS else []
-
-
-def _row(row: TableRow) -> Row:
-    head = name(row.name)
-    parts = [element("strong", head, text(f" {row.mark}")) if row.mark else head]
-    parts += [element("small", text(f" {note}", _LONG)) for note in row.notes if note]
-    return Row(Html("".join(parts)), [_cell(cell) for cell in row.cells])
-
-
-def _cell(cell: Cell) -> Html:
-    return text(f"{cell.text} ({cell.note})" if cell.note else cell.text, _LONG)
 
 
 def _files(block: FileChart) -> Html:
