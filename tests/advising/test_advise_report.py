@@ -22,7 +22,8 @@ from zonal.report.advice import advice_blocks
 from zonal.report.clustering import clustering_blocks, plan_blocks
 from zonal.report.command import CommandOptions, cluster_command, shell_word
 from zonal.report.machine.json_form import to_json, without_cuts
-from zonal.report.page.frame import bar, element, text
+from zonal.report.page.frame import element, text
+from zonal.report.page.grid import bar
 from zonal.report.terminal.blocks import print_blocks
 from zonal.rewriting.committed import RewrittenFiles
 from zonal.rewriting.dry_run import ClusteringPlan, PlannedFiles, PlannedReads
@@ -60,9 +61,9 @@ def test_the_text_tells_what_changes_at_which_cost_and_for_whom():
         "$5.47 for rewriting 1.0 TB: 2.0 core-hours ($0.10), old files kept for 7 days ($5.37)",
         "2.5 TB and $12.50 a day, at 400 scans a day; paid back: <1 day",
         "1 query reads more with zorder(ts, payload_id) than now:",
-        "3.1% → 9.9%: trace_id = 'abc' (log.sql:12, asked 3 times)",
+        "trace_id = 'abc': now 3.1%, after 9.9% (log.sql:12, asked 3 times)",
         "tree(ts, payload_id; 214 leaves)",
-        "trace_id, 50.0% → 2.0% for 8% of the weight",
+        "trace_id: queries' weight 8%, without 50.0%, with 2.0% (Look-ups of single values.)",
         "One value of 'status' has 40% of the rows.",
         "1,204 over 30 days: 1,100 read, 104 can't be read",
         "800; 300 ask other tables, or nothing",

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from support.audit_values import ALERT, AUDIT, NOON, RECORD, RUN
 from support.grouped import changed
+from support.pages import overview_page
 from support.webhook_server import listening
 from zonal.auditing.audit import Fresh
 from zonal.errors import ZonalError
@@ -23,10 +24,10 @@ from zonal.layouts.layout import Layout
 from zonal.report.machine import webhook
 from zonal.report.machine.prometheus import metrics_text
 from zonal.report.machine.webhook import check_url, post
-from zonal.report.page.overview import Overview, overview_page, print_overview
+from zonal.report.many_audits import Overview, summary_blocks
 from zonal.report.sparkline import sparkline
-from zonal.report.terminal.audit import print_versions
-from zonal.report.terminal.trend import MOST_LINES, print_trend
+from zonal.report.terminal.blocks import print_blocks
+from zonal.report.trend import MOST_LINES, trend_blocks, versions_blocks
 
 VALUE = r'(?:[^"\\\n]|\\["\\n])*'
 SAMPLE = re.compile(rf'(?P<name>[a-zA-Z_:][\w:]*)\{{(?P<labels>(?:[a-z]+="{VALUE}",?)*)\}} (?P<value>\S+)', re.ASCII)
@@ -307,7 +308,7 @@ def test_a_server_that_speaks_no_http_is_told():
 
 def trend_of(audits=(), runs=(), limit=0.3, name="delta:/lake/events", width=120):
     console = Console(file=io.StringIO(), width=width)
-    print_trend(console, name, audits, runs, limit)
+    print_blocks(console, trend_blocks(name, audits, runs, limit))
     return console.file.getvalue()
 
 
@@ -379,7 +380,7 @@ def test_long_versions_are_shown_with_all_their_digits_on_a_narrow_terminal():
     assert versions == 2 * str(number)
     assert "cluster, " in printed
     console = Console(width=80, record=True, file=io.StringIO())
-    print_versions(console, [changed(AUDIT, version=number, operation="replace by zonal")])
+    print_blocks(console, versions_blocks([changed(AUDIT, version=number, operation="replace by zonal")]))
     assert "".join(re.findall(r"│ +(\d{5,}) │", console.export_text())) == str(number)
 
 
@@ -397,9 +398,9 @@ def test_tables_with_an_alert_come_first_with_how_they_went():
     assert found.course(loud) == sparkline([0.1, 0.4, 0.1]), "its own record isn't there twice"
     assert found.course(calm) == ""
     console = Console(width=120, record=True, file=io.StringIO())
-    print_overview(console, found)
+    print_blocks(console, summary_blocks(found))
     text = console.export_text()
-    assert text.index("ALERT loud") < text.index("calm") < text.index("none")
+    assert text.index("loud ALERT") < text.index("calm") < text.index("none")
     page = overview_page(found)
     assert page.index("loud") < page.index("calm")
     assert "It is gone." in page
@@ -415,5 +416,5 @@ def test_hostile_names_of_many_tables_stay_text(hostile):
     assert "\u202e" not in page
     assert len(page) < 20_000
     console = Console(width=100, record=True, file=io.StringIO(), color_system=None)
-    print_overview(console, found)
+    print_blocks(console, summary_blocks(found))
     assert "\x1b" not in console.export_text()

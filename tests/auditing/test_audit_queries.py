@@ -7,6 +7,7 @@ import pytest
 
 import zonal
 from support.audit_life import Life, late_part
+from support.pages import audit_page
 from zonal.errors import TableError, ZonalError
 from zonal.verbs.audit import audit_versions
 from zonal.workload.query import Workload
@@ -66,8 +67,8 @@ def test_hidden_values_are_nowhere(tmp_path):
     life = Life("delta", tmp_path)
     life.until("compacted")
     found = zonal.audit(life.name, queries=[life.log], display=zonal.Display(hide_literals=True, picture=True))
+
     from zonal.report.machine.json_form import to_json
-    from zonal.report.page.audit import audit_page
 
     assert "2718" not in to_json(found)
     assert "2718" not in audit_page(found).rpartition("plotly")[2]

@@ -9,7 +9,7 @@ import pytest
 from support import picture_values as made
 from support.browser_pages import LABELED, NUMBERS, PAGES, WORDS, labels, page_of, sized, two_columns
 from support.grouped import changed
-from zonal.report.page.audit import audit_page
+from support.pages import audit_page
 
 pytestmark = pytest.mark.browser
 

@@ -13,10 +13,9 @@ import pytest
 
 from support import picture_values as made
 from support.browser_pages import PAGES, page_of
-from support.pages import clustering_page, health_page
+from support.pages import audit_page, clustering_page, health_page
 from zonal.picture.picture import picture_of
 from zonal.report.machine.json_form import to_json
-from zonal.report.page.audit import audit_page
 from zonal.report.wording import share_text
 
 pytestmark = pytest.mark.browser

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -33,8 +34,8 @@ def test_a_dry_run_tells_bytes_by_reason_and_changes_nothing(table):
     assert told.exit_code == 0, told.output
     lines = told.stdout.splitlines()
     assert any(line.split()[:4] == ["nobody", "needs", "4", "files,"] for line in lines)
-    assert any("left by broken runs of zonal: 1 file, 4 B" in line for line in lines)
-    assert any("removed from the table: 3 files, " in line for line in lines)
+    assert any(re.search("left by broken runs of zonal +│ +1 │ +4 B", line) for line in lines)
+    assert any(re.search("removed from the table +│ +3 │", line) for line in lines)
     assert lines[-1] == "Nothing was changed: add --yes to do it."
     assert everything(table.root) == before
 

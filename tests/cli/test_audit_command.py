@@ -19,7 +19,7 @@ from zonal.cli import app
 from zonal.errors import ZonalError
 from zonal.history.records import HistoryError
 from zonal.history.store import History
-from zonal.report.terminal.audit import remedy
+from zonal.report.audit_wording import remedy
 
 
 @pytest.fixture

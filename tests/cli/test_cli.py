@@ -143,7 +143,7 @@ def test_show_tells_how_well_columns_skip(folder):
 def test_explain_tells_what_a_query_reads(folder):
     told = run("explain", folder, "--where", "id BETWEEN 120 AND 130", "--files")
     assert told.returncode == 0, told.stderr
-    assert "id skipped 3 files" in told.stdout
+    assert "id: files skipped 3" in told.stdout
     assert "1.parquet" in told.stdout
     found = json.loads(run("explain", folder, "--sql", "SELECT * FROM t WHERE id = 5", "--output", "json").stdout)
     assert [(level["name"], level["kept"]) for level in found["levels"]] == [("files", 1), ("row groups", 1)]
@@ -154,12 +154,12 @@ def test_a_query_of_several_tables_says_which_one_this_is(folder):
     assert (
         "Name one of them (--as): 'orders', 'users'" in run("explain", folder, "--sql", query.format("orders")).stderr
     )
-    assert "id skipped 3 files" in run("explain", folder, "--sql", query.format("events")).stdout, "its own name"
+    assert "id: files skipped 3" in run("explain", folder, "--sql", query.format("events")).stdout, "its own name"
     for option in ("--as", "--name"):
         told = run("explain", folder, "--sql", query.format("orders"), option, "orders")
-        assert "id skipped 3 files" in told.stdout
+        assert "id: files skipped 3" in told.stdout
         told = run("explain", folder, "--sql", query.format("events"), option, "users")
-        assert "id skipped 1 file\n" in told.stdout
+        assert "id: files skipped 1\n" in told.stdout
 
 
 @pytest.mark.parametrize(

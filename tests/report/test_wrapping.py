@@ -15,12 +15,12 @@ from support.advice_values import advice
 from support.audit_values import RECORD, RUN
 from support.result_values import audit, clustering, health
 from zonal.report.advice import advice_blocks
+from zonal.report.audit import audit_blocks
 from zonal.report.clustering import clustering_blocks
 from zonal.report.health import health_blocks
-from zonal.report.terminal.audit import print_audit
 from zonal.report.terminal.blocks import print_blocks
 from zonal.report.terminal.text import print_line, print_list
-from zonal.report.terminal.trend import print_trend
+from zonal.report.trend import trend_blocks
 from zonal.report.wrap import fit, wrapped
 
 
@@ -53,10 +53,10 @@ def test_a_path_stays_behind_its_bullet_and_spaces_stay():
 
 RESULTS = {
     "advice": lambda console: print_blocks(console, advice_blocks(advice())),
-    "an audit": lambda console: print_audit(console, audit("payload_id")),
+    "an audit": lambda console: print_blocks(console, audit_blocks(audit("payload_id"))),
     "a rewrite": lambda console: print_blocks(console, clustering_blocks(clustering("payload_id"))),
     "health": lambda console: print_blocks(console, health_blocks(health("payload_id"))),
-    "a trend": lambda console: print_trend(console, "events", [RECORD] * 2, [RUN] * 2, 0.3),
+    "a trend": lambda console: print_blocks(console, trend_blocks("events", [RECORD] * 2, [RUN] * 2, 0.3)),
 }
 
 

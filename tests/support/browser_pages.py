@@ -7,9 +7,8 @@ import pyarrow as pa
 from support import picture_values as made
 from support.advice_values import advice
 from support.grouped import changed
-from support.pages import advice_page, clustering_page, explanation_page, health_page
+from support.pages import advice_page, audit_page, clustering_page, explanation_page, health_page
 from zonal.picture.picture import picture_of
-from zonal.report.page.audit import audit_page
 
 HOSTILE = (
     "</script><script>alert(1)</script>",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from zonal.auditing.audit import Audit
     from zonal.cli.config import TableConfig
     from zonal.history.store import History
+    from zonal.report.blocks import Block
     from zonal.report.command import CommandOptions
     from zonal.study.audited_version import Auditing
     from zonal.tables.protocol import Table
@@ -249,15 +250,14 @@ class _Outputs:
 
     def one(self, audit: "Audit", kept: "History | None", given: "CommandOptions") -> int:
         """Call the webhook, print an audit, write its page, and return the exit code."""
-        from zonal.report.page.audit import audit_page  # noqa: PLC0415
-        from zonal.report.terminal.audit import print_audit  # noqa: PLC0415
+        from zonal.report.audit import audit_blocks  # noqa: PLC0415
 
-        def page() -> str:
+        def paged() -> "Iterator[Block]":
             audits = () if kept is None else kept.audits(audit.table.location)
             runs = () if kept is None else kept.runs(audit.table.location)
-            return audit_page(audit, audits, runs, limit=self.limit, given=given)
+            return audit_blocks(audit, audits, runs, limit=self.limit, given=given)
 
-        return self._deliver([audit], audit, lambda console: print_audit(console, audit, given), page)
+        return self._deliver([audit], audit, audit_blocks(audit, given=given), paged)
 
     def many(
         self,
@@ -266,24 +266,24 @@ class _Outputs:
         kept: "History | None",
     ) -> int:
         """Deliver the audits of many tables with an overview of them, as `one` does."""
-        from zonal.report.page.overview import Overview, overview_page, print_audits  # noqa: PLC0415
+        from zonal.report.many_audits import Overview, overview_blocks, printed_blocks  # noqa: PLC0415
 
         audits = [each for each, _ in audited]
         past = {} if kept is None else {each.table.location: kept.audits(each.table.location) for each in audits}
         overview = Overview(audits, past, failed, [given for _, given in audited])
-        code = self._deliver(
-            audits, overview.values, lambda console: print_audits(console, overview), lambda: overview_page(overview)
-        )
+        code = self._deliver(audits, overview.values, printed_blocks(overview), lambda: overview_blocks(overview))
         return FAILED if failed else code
 
     def _deliver(
         self,
         audits: "Sequence[Audit]",
         result: object,
-        print_them: "Callable[[Console], None]",
-        page: "Callable[[], str]",
+        printed: "Iterator[Block]",
+        paged: "Callable[[], Iterator[Block]]",
     ) -> int:
         """Send, print and write audits; an alert's exit code is returned even if they can't be printed or written."""
+        from zonal.report.terminal.blocks import print_blocks  # noqa: PLC0415
+
         alarmed = [each for each in audits if each.judgment.alerts]
         for each in alarmed if self.webhook is not None else []:
             self._call(each)
@@ -291,9 +291,11 @@ class _Outputs:
             with printing():
                 self._print(result, audits)
                 if self.output is AuditOutput.text:
-                    print_them(Console())
+                    print_blocks(Console(), printed)
             if self.report is not None:
-                write_report(self.report, page())
+                from zonal.report.page.blocks import blocks_page  # noqa: PLC0415
+
+                write_report(self.report, blocks_page(paged()))
         except ZonalError as error:
             if not alarmed:
                 raise
@@ -302,12 +304,13 @@ class _Outputs:
 
     def versions(self, audits: "Sequence[Audit]") -> None:
         """Print the audits of past versions."""
-        from zonal.report.terminal.audit import print_versions  # noqa: PLC0415
+        from zonal.report.terminal.blocks import print_blocks  # noqa: PLC0415
+        from zonal.report.trend import versions_blocks  # noqa: PLC0415
 
         with printing():
             self._print(list(audits), audits[-1:])
             if self.output is AuditOutput.text:
-                print_versions(Console(), audits)
+                print_blocks(Console(), versions_blocks(audits))
 
     def _print(self, result: object, audits: "Sequence[Audit]") -> None:
         """Print JSON or metrics, if that is the output."""
@@ -379,7 +382,8 @@ def _only(audit: "Audit", others: "Sequence[Audit]") -> "Audit":
 
 def _print_trend(table: "Table", kept: "History | None", limit: float, output: AuditOutput) -> None:
     from zonal.report.machine.json_form import to_json  # noqa: PLC0415
-    from zonal.report.terminal.trend import print_trend  # noqa: PLC0415
+    from zonal.report.terminal.blocks import print_blocks  # noqa: PLC0415
+    from zonal.report.trend import trend_blocks  # noqa: PLC0415
     from zonal.tables.registry import read_snapshot  # noqa: PLC0415
 
     if kept is None:
@@ -391,4 +395,4 @@ def _print_trend(table: "Table", kept: "History | None", limit: float, output: A
     if output is AuditOutput.json:
         typer.echo(to_json({"audits": audits, "runs": runs}))
     else:
-        print_trend(Console(), snapshot.name, audits, runs, limit)
+        print_blocks(Console(), trend_blocks(snapshot.name, audits, runs, limit))

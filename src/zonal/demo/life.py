@@ -121,11 +121,13 @@ def _compact(form: str, now: Callable[[], Rewritable], folder: Path) -> Compacte
 
 def _page(shown: Audit, scene: Scene, report: Progress) -> str:
     """Draw the page of an audit, with all audits and rewrites in the history."""
-    from zonal.report.page.audit import audit_page  # noqa: PLC0415 - reads the charts' library
+    from zonal.report.audit import audit_blocks  # noqa: PLC0415
+    from zonal.report.page.blocks import blocks_page  # noqa: PLC0415 - reads the charts' library
 
     report(Step("drawing the page"))
     with History.open(scene.database) as history:
-        return audit_page(shown, history.audits(shown.table.location), history.runs(shown.table.location))
+        audits, runs = history.audits(shown.table.location), history.runs(shown.table.location)
+        return blocks_page(audit_blocks(shown, audits, runs))
 
 
 def _rounded(size: int) -> int:

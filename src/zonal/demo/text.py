@@ -9,8 +9,8 @@ from zonal.auditing.audit import Audit
 from zonal.demo.chapters import Chapter, Compacted, Compared
 from zonal.layouts.layout import short_text
 from zonal.report.advice import what_text
+from zonal.report.audit_wording import verdict
 from zonal.report.sparkline import sparkline
-from zonal.report.terminal.audit import verdict
 from zonal.report.terminal.text import print_line
 from zonal.report.wording import clipped, plural, share_text
 from zonal.rewriting.outcome import Clustering

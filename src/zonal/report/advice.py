@@ -92,7 +92,7 @@ def _compared(advice: Advice) -> Iterator[Block]:
         f"What a query reads in the mean. Bars go from 0 to {share_text(most)} of the table's bytes.",
         _LEVELS,
         [TableRow(what, [*_reads_cells(reads, most), Cell(_groups(reads))]) for what, reads in levels],
-        instead=(),
+        on_terminal="nothing",
     )
 
 
@@ -162,10 +162,7 @@ def _regressions(advice: Advice) -> Iterator[Block]:
             TableRow(each.query, _change_cells(each.before, each.after), [asked_text(each.source, each.count)])
             for each in best.worse
         ],
-        instead=[
-            f"{_change_text(each.before, each.after)}: {clipped(each.query)} ({asked_text(each.source, each.count)})"
-            for each in best.worse
-        ],
+        on_terminal="lines",
     )
 
 
@@ -179,20 +176,12 @@ def _blooms(advice: Advice) -> TableBlock:
             TableRow(each.column, [Cell(f"{each.weight:.0%}"), *_change_cells(each.before, each.after)], [each.text])
             for each in advice.blooms
         ],
-        instead=[
-            f"{clipped(each.column)}, {_change_text(each.before, each.after)} for {each.weight:.0%} of the weight: "
-            f"{each.text}"
-            for each in advice.blooms
-        ],
+        on_terminal="lines",
     )
 
 
 def _change_cells(before: float, after: float) -> list[Cell]:
     return [Cell(share_text(before)), Cell(share_text(after))]
-
-
-def _change_text(before: float, after: float) -> str:
-    return f"{share_text(before)} → {share_text(after)}"
 
 
 def _workload(advice: Advice) -> Iterator[Block]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from zonal.auditing.audit import Audit
+from zonal.history.records import AuditRecord, RunRecord
 from zonal.picture.picture import Picture
 from zonal.report.wording import Fact
 from zonal.skipping.depth import Depth
@@ -19,7 +21,7 @@ class Title:
     """A report's heading, of which a terminal has none: its first fact names the table."""
 
     what: str
-    name: str
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class Cell:
     share: float | None = None
     """Drawn by a page as a bar beside the text, from 0 to `scale`."""
     note: str = ""
-    """What a page says below the bar."""
+    """What a page says below the text."""
     span: tuple[float, float] | None = None
     """The interval of the share, drawn on the bar."""
     scale: float = 1.0
@@ -152,6 +154,10 @@ class TableRow:
     """The chapter that a page leads to."""
 
 
+TerminalForm = Literal["table", "lines", "nothing"]
+"""How a terminal prints a table: as one, one line per row under the caption, or not at all where facts say it."""
+
+
 @dataclass(frozen=True)
 class TableBlock:
     """A table; nothing where it has no rows."""
@@ -164,8 +170,7 @@ class TableBlock:
     """What stands below it."""
     most: int | None = None
     """Rows that a terminal prints; None for all."""
-    instead: Sequence[str] | None = None
-    """Lines that a terminal prints under the caption instead of the table, none where facts say it."""
+    on_terminal: TerminalForm = "table"
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,32 @@ class DepthChart:
 
 
 @dataclass(frozen=True)
+class TrendChart:
+    """The ratio over time: a chart on a page of an audit and those before it, and the rewrites between them."""
+
+    audit: Audit
+    audits: Sequence[AuditRecord]
+    runs: Sequence[RunRecord]
+    limit: float | None
+    """The ratio above which an alert is due."""
+
+
+@dataclass(frozen=True)
+class CommitsChart:
+    """Whose files are read: a chart on a page, and its numbers as a table elsewhere."""
+
+    audit: Audit
+    numbers: TableBlock
+
+
+@dataclass(frozen=True)
+class QueriesChart:
+    """What each query of an audit reads, and could read: a chart on a page."""
+
+    audit: Audit
+
+
+@dataclass(frozen=True)
 class Colophon:
     """How a page was made."""
 
@@ -231,5 +262,8 @@ Block = (
     | FileChart
     | ReadsChart
     | DepthChart
+    | TrendChart
+    | CommitsChart
+    | QueriesChart
     | Colophon
 )

@@ -19,13 +19,12 @@ _DONE = {
 def cleaning_blocks(done: Cleaning) -> Iterator[Block]:
     """Yield what `clean` did, or would do."""
     yield Title("Clean-up of ", done.table)
-    yield Facts(list(_facts(done)), 22, drawn=("",))
+    yield Facts(list(_facts(done)), 22)
     yield TableBlock(
         "Reasons",
         "By the reason why nobody needs them.",
         (Heading("reason", kind="text"), Heading("files"), Heading("bytes")),
         [TableRow(each.reason, [Cell(f"{each.files:,}"), Cell(size_text(each.bytes))]) for each in done.totals],
-        instead=(),
     )
     yield Lines("Left", done.notes)
     if text := _next_text(done):
@@ -38,8 +37,6 @@ def _facts(done: Cleaning) -> Iterator[Fact]:
     if done.snapshots:
         yield "expired snapshots", f"{len(done.snapshots):,}"
     yield _DONE[done.action], f"{plural(len(done.files), 'file')}, {size_text(done.bytes)}"
-    for total in done.totals:
-        yield "", f"{total.reason}: {plural(total.files, 'file')}, {size_text(total.bytes)}"
     if done.run is not None:
         yield "run", done.run
 

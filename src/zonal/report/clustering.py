@@ -46,7 +46,7 @@ def clustering_blocks(done: Clustering) -> Iterator[Block]:
         "What a look-up of one value reads of the table's bytes, in the mean over all rows.",
         _LOOKUPS,
         [TableRow(depth.column, _lookup_cells(depth, done)) for depth in done.lookups.depths],
-        instead=(),
+        on_terminal="nothing",
     )
     is_compared = done.picture is not None and len(done.picture.drawings) > 1
     yield FileChart(done.picture, "The files, before and after" if is_compared else "The files")
@@ -163,8 +163,6 @@ def clustering_facts(done: Clustering) -> Iterator[Fact]:
     for depth in done.lookups.depths:
         before, after = _lookup_texts(depth, done)
         yield "look-up", f"one {depth.column}: {before} before, {after} now"
-    if done.predicted is not None:
-        yield "queries", _predicted_text(done.predicted)
     if change.removed_files:
         yield "old files", _old_files_text(done)
     yield from _property_facts(done.properties)

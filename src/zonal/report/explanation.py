@@ -50,9 +50,9 @@ def explanation_blocks(explanation: Explanation, *, files: bool = False) -> Iter
     yield TableBlock(
         "What skipped files",
         "Files by the first column that excludes them.",
-        (Heading("by", kind="text"), Heading("files")),
+        (Heading("by", kind="text"), Heading("files", "files skipped")),
         [TableRow(column, [Cell(f"{count:,}")]) for column, count in skipped],
-        instead=[f"{column} skipped {plural(count, 'file')}" for column, count in skipped],
+        on_terminal="lines",
     )
     yield Lines("No statistics help with", explanation.unknown)
     yield _listing(explanation, is_asked=files)

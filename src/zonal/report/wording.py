@@ -29,6 +29,11 @@ def share_text(share: float) -> str:
     return f"{share:.2%}" if 0 < share < 0.001 else f"{share:.1%}"
 
 
+def known_share(share: float | None) -> str:
+    """Print a share, or a dash where it isn't known."""
+    return "-" if share is None else share_text(share)
+
+
 def condition_facts(condition: Condition) -> Iterator[Fact]:
     """Say how a growing table stands to its layout, and what a run of `cluster` would do now."""
     shares = [f"{share_text(condition.share_in_layout)} in the layout"]

@@ -7,12 +7,13 @@ from zonal.auditing.audit import Audit, CommitAudit
 from zonal.auditing.record import audit_record
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.layouts.layout import short_text
+from zonal.report.audit_wording import is_culprit
+from zonal.report.blocks import TableBlock
 from zonal.report.page.charts import Chart, shown
-from zonal.report.page.frame import Html, Row, element, joined, name, table, text
+from zonal.report.page.frame import element, text
 from zonal.report.page.share_charts import Series, share_chart, worse_series, worse_text
-from zonal.report.terminal.audit import commit_text, known_share
-from zonal.report.wording import clipped, plural, share_text
-from zonal.values.sizes import size_text
+from zonal.report.trend import trend_table
+from zonal.report.wording import plural, share_text
 
 _MOST_BARS = 12
 _MOST_AUDITS = 500
@@ -49,7 +50,7 @@ def trend_chart(
         label=f"{plural(len(points), 'audit')} in order of time",
         caption=element("p", text(_trend_caption(alerts=any(point.alerts for point in points), runs=bool(made)))),
         data=data,
-        numbers=_trend_table(points, made),
+        numbers=trend_table(points, made),
         plots=[("Files read, of those in partitions that might match", "")],
     )
 
@@ -76,28 +77,10 @@ def _run_text(run: RunRecord) -> str:
     return f"{run.finished:%Y-%m-%d %H:%M} UTC{version}: clustered by {short_text(run.layout)}{shares}"
 
 
-def _trend_table(points: Sequence[AuditRecord], runs: Sequence[RunRecord]) -> Html:
-    rows = [(point.audited, _trend_row(point)) for point in points]
-    rows += [
-        (run.finished, Row(text(f"{run.finished:%Y-%m-%d %H:%M}"), [*[text("-")] * 3, text(_run_text(run), 400)]))
-        for run in runs
-    ]
-    heads = ("time (UTC)", "files read of those in matching partitions", "of the bytes", "for nothing", "what happened")
-    ordered = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
-    return element("div", table("Audits and rewrites.", heads, ordered, plain=heads[-1:]), class_="scroll")
-
-
-def _trend_row(point: AuditRecord) -> Row:
-    of = "audit" if point.version is None else f"audit of version {point.version}"
-    happened = joined([text(of), *(element("small", text(alert, 400), class_="bad-text") for alert in point.alerts)])
-    shares = point.ratio, point.byte_share, point.excess_share
-    return Row(text(f"{point.audited:%Y-%m-%d %H:%M}"), [*(text(known_share(share)) for share in shares), happened])
-
-
 # --- Commits ---------------------------------------------------------------------------------------------------------
 
 
-def commits_chart(audit: Audit) -> Chart | None:
+def commits_chart(audit: Audit, numbers: TableBlock) -> Chart | None:
     """Draw each commit's part of what is read; None where one commit added all and none did harm."""
     commits = sorted((each for each in audit.blame.commits if each.read_share > 0), key=lambda each: -each.read_share)
     commits = commits[:_MOST_BARS]
@@ -108,7 +91,7 @@ def commits_chart(audit: Audit) -> Chart | None:
         "labels": [shown(_short(each), 24) for each in commits],
         "values": [each.read_share for each in commits],
         "said_values": [share_text(each.read_share) for each in commits],
-        "marked": [_is_culprit(each, audit) for each in commits],
+        "marked": [is_culprit(each, audit) for each in commits],
         "texts": [shown(each.sentence, 400) for each in commits],
     }
     caption = (
@@ -120,14 +103,9 @@ def commits_chart(audit: Audit) -> Chart | None:
         label="commits, those whose files are read most first",
         caption=element("p", text(caption + (" Red: what most likely did it." if audit.blame.culprit else ""))),
         data=data,
-        numbers=_commit_table(audit),
+        numbers=numbers,
         plots=[("Part of each commit's files in the bytes that queries read", "")],
     )
-
-
-def _is_culprit(commit: CommitAudit, audit: Audit) -> bool:
-    """Tell whether a commit is a culprit, alone or with others."""
-    return any(commit.id in each.ids for each in audit.blame.culprits)
 
 
 def _short(commit: CommitAudit) -> str:
@@ -136,34 +114,6 @@ def _short(commit: CommitAudit) -> str:
         return "others"
     number = str(commit.id)
     return f"{number if len(number) <= 8 else '…' + number[-6:]} {commit.kind}"
-
-
-def _commit_table(audit: Audit) -> Html:
-    rows = [
-        Row(
-            joined([
-                name(commit_text(each)),
-                element("small", text(each.sentence, 400)),
-            ]),
-            [
-                text("-" if each.time is None else f"{each.time:%Y-%m-%d %H:%M}"),
-                text(f"{each.files:,}"),
-                text(size_text(each.bytes)),
-                text(share_text(each.read_share)),
-                text(share_text(each.excess_share)),
-                text(_widths(each)),
-            ],
-            _is_culprit(each, audit),
-        )
-        for each in audit.blame.commits
-    ]  # fmt: skip
-    heads = ("files added by", "time (UTC)", "files", "bytes", "of what is read", "of that for nothing", "widened")
-    return element("div", table("Live files by the commit that added them.", heads, rows), class_="scroll")
-
-
-def _widths(commit: CommitAudit) -> str:
-    widened = [width for width in commit.widths if width.times is not None and width.times >= 1.1]
-    return ", ".join(f"{clipped(width.column, 60)} {width.times:,.3g} times" for width in widened[:3]) or "-"
 
 
 # --- Queries ---------------------------------------------------------------------------------------------------------

@@ -7,19 +7,23 @@ from zonal.report.blocks import (
     Chapter,
     Colophon,
     Command,
+    CommitsChart,
     DepthChart,
     Facts,
     FileChart,
     Lines,
     Listing,
     Paragraph,
+    QueriesChart,
     ReadsChart,
     Remarks,
     Sentences,
     TableBlock,
     Tiles,
     Title,
+    TrendChart,
 )
+from zonal.report.page.audit_charts import commits_chart, queries_chart, trend_chart
 from zonal.report.page.charts import Chart, charted, scripts_of
 from zonal.report.page.file_charts import depth_chart, files_chart
 from zonal.report.page.frame import NOTHING, Html, described, element, joined, listed, name, page, section, text
@@ -55,6 +59,12 @@ def chart_of(block: Block) -> tuple[str, Chart | None] | None:
             return heading, reads_chart(picture)
         case DepthChart(versions):
             return "How deep files lie", depth_chart(versions)
+        case TrendChart(audit, audits, runs, limit):
+            return "Trend", trend_chart(audit, audits, runs, limit)
+        case CommitsChart(audit, numbers):
+            return "Whose files are read", commits_chart(audit, numbers)
+        case QueriesChart(audit):
+            return "What each query reads", queries_chart(audit)
     return None
 
 
@@ -64,7 +74,7 @@ def html_of_block(block: Block) -> Html:
 
 
 def _title(block: Title) -> Html:
-    return element("h1", text(block.what), name(block.name))
+    return element("h1", text(block.what), name(block.name) if block.name else NOTHING)
 
 
 def _chapter(block: Chapter) -> Html:

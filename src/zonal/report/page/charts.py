@@ -13,7 +13,9 @@ from importlib.resources import files
 
 import numpy as np
 
+from zonal.report.blocks import TableBlock
 from zonal.report.page.frame import NOTHING, Html, Scripts, element, joined, section, text
+from zonal.report.page.grid import written_grid
 from zonal.report.page.plotly import plotly_script
 from zonal.report.terminal.text import printable
 from zonal.report.wording import MOST_CHARACTERS, clipped
@@ -42,7 +44,7 @@ class Chart:
     """A sentence for screen readers."""
     caption: Html
     data: Mapping[str, object]
-    numbers: Html
+    numbers: TableBlock
     """A table of what is drawn."""
     plots: Sequence[tuple[str, str]] = (("", ""),)
     """Plots side by side, each with its heading and the text below it until something is chosen."""
@@ -55,7 +57,8 @@ def figure(chart: Chart) -> Html:
     """Write a chart's place on the page."""
     fields = [_field(chart, heading, said) for heading, said in chart.plots]
     controls = element("div", *map(_select, chart.choices), class_="controls") if chart.choices else NOTHING
-    numbers = element("details", element("summary", text(chart.numbers_label)), chart.numbers)
+    numbers = element("div", written_grid(chart.numbers), class_="scroll")
+    folded = element("details", element("summary", text(chart.numbers_label)), numbers)
     return element(
         "figure",
         joined([
@@ -63,7 +66,7 @@ def figure(chart: Chart) -> Html:
             chart.legend,
             element("div", *fields, class_="plots"),
             element("figcaption", chart.caption),
-            numbers,
+            folded,
         ]),
         data_chart=chart.id,
     )  # fmt: skip

@@ -6,8 +6,9 @@ import numpy as np
 
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.picture.ticks import LAST_PLACE
+from zonal.report.blocks import Cell, Heading, TableBlock, TableRow
 from zonal.report.page.charts import Chart, Choice, packed, packed_bits, shown, swatches
-from zonal.report.page.frame import NOTHING, Html, Row, element, joined, name, table, text
+from zonal.report.page.frame import Html, element, text
 from zonal.report.terminal.text import query_text
 from zonal.report.wording import plural, share_text
 from zonal.skipping.depth import Depth
@@ -167,17 +168,17 @@ def _legend(first: DrawnQuery | None, commits: Sequence[tuple[int, str]]) -> Htm
     return swatches(("file", "file"), ("read", meaning), *asked)
 
 
-def _numbers(picture: Picture, axes: Sequence[Axis]) -> Html:
-    """Write the mean width of files as a table."""
+def _numbers(picture: Picture, axes: Sequence[Axis]) -> TableBlock:
+    """Return the mean width of files as a table."""
     rows = [
-        Row(
-            name(axis.column),
-            [text(_width(drawing.low[axis.column], drawing.high[axis.column])) for drawing in picture.drawings],
+        TableRow(
+            axis.column,
+            [Cell(_width(drawing.low[axis.column], drawing.high[axis.column])) for drawing in picture.drawings],
         )
         for axis in axes
     ]
-    heads = ("column", *(shown(drawing.label, 60) for drawing in picture.drawings))
-    return table("How wide a file is in the mean, as a part of the axis.", heads, rows)
+    heads = [Heading("column", kind="text"), *(Heading(shown(drawing.label, 60)) for drawing in picture.drawings)]
+    return TableBlock("Widths", "How wide a file is in the mean, as a part of the axis.", heads, rows)
 
 
 def _width(low: UInt16Array, high: UInt16Array) -> str:
@@ -262,13 +263,14 @@ def _lookup(depth: Depth, files: int) -> str:
     return f"{depth.lookup_files:,.1f} of {plural(files, 'file')}{share}"
 
 
-def _depth_table(columns: Sequence[str], labels: Sequence[str], depth_of: Mapping[tuple[str, str], Depth]) -> Html:
+def _depth_table(
+    columns: Sequence[str], labels: Sequence[str], depth_of: Mapping[tuple[str, str], Depth]
+) -> TableBlock:
     rows = []
     for column in columns:
         depths = [depth_of.get((label, column)) for label in labels]
         for end in _classes(depths):
-            counts = ["-" if depth is None else f"{depth.histogram.get(end, 0):,}" for depth in depths]
-            head = joined([name(column), element("small", text(f"depth {_class_text(end)}"))])
-            rows.append(Row(head, [text(count) for count in counts]))
-    heads = ("column and depth", *(shown(label, 60) for label in labels))
-    return element("div", table("Files by depth.", heads, rows), class_="scroll") if rows else NOTHING
+            counts = [Cell("-" if depth is None else f"{depth.histogram.get(end, 0):,}") for depth in depths]
+            rows.append(TableRow(column, counts, [f"depth {_class_text(end)}"]))
+    heads = [Heading("column and depth", kind="text"), *(Heading(shown(label, 60)) for label in labels)]
+    return TableBlock("Depths", "Files by depth.", heads, rows)

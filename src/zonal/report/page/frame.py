@@ -6,7 +6,6 @@ carry the scripts that draw them; the page's content security policy lets a brow
 
 import base64
 import hashlib
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -178,7 +177,9 @@ def name(value: str, limit: int = MOST_CHARACTERS) -> Html:
 def element(tag: str, *children: Html, **attributes: str) -> Html:
     """Write an element; in an attribute's name a trailing underscore is dropped, and others become hyphens."""
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items() if value
+        f' {key.rstrip("_").replace("_", "-")}="{escape(printable(value))}"'
+        for key, value in attributes.items()
+        if value
     )
     return Html(f"<{tag}{written}>{''.join(children)}</{tag}>")
 
@@ -203,61 +204,3 @@ def described(facts: Iterable[tuple[Html, Html]]) -> Html:
     """Write facts after their labels; nothing where there are none."""
     items = [item for label, fact in facts for item in (element("dt", label), element("dd", fact))]
     return element("dl", *items) if items else NOTHING
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of a table: its heading, and one cell per further column."""
-
-    head: Html
-    cells: Sequence[Html]
-    is_chosen: bool = False
-
-
-def table(caption: str, columns: Sequence[str], rows: Iterable[Row], *, plain: Sequence[str] = ()) -> Html:
-    """Write a table whose first column heads the rows; the other columns are numbers, except those in `plain`.
-
-    On narrow screens a row becomes a card; browsers then drop the elements' own roles, so each has an explicit one.
-    """
-    kind = ["" if column in plain else "number" for column in columns[1:]]
-    heads = [
-        element("th", text(column), scope="col", role="columnheader", class_=css)
-        for column, css in zip(columns, ["", *kind], strict=True)
-    ]
-    body = []
-    for row in rows:
-        cells = [
-            element("td", element("span", cell), role="cell", class_=css, data_label=column)
-            for cell, column, css in zip(row.cells, columns[1:], kind, strict=True)
-        ]
-        head = element("th", row.head, scope="row", role="rowheader")
-        body.append(element("tr", head, *cells, role="row", class_="chosen" if row.is_chosen else ""))
-    return element(
-        "table",
-        element("caption", text(caption)),
-        element("thead", element("tr", *heads, role="row"), role="rowgroup"),
-        element("tbody", joined(body), role="rowgroup"),
-        role="table",
-    )
-
-
-def bar(value: float, span: tuple[float, float] | None = None, most: float = 1.0) -> Html:
-    """Draw a share, and its interval, on a scale from 0 to `most`; the numbers stand beside it as text."""
-    interval = ""
-    if span is not None:
-        low, high = (100 * _part(end, most) for end in span)
-        interval = f'<path class="span" d="M{low:.2f} 5H{high:.2f}M{low:.2f} 2V8M{high:.2f} 2V8" fill="none"></path>'
-    return Html(
-        '<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
-        '<rect class="back" width="100" height="10"></rect>'
-        f'<rect class="bar" width="{100 * _part(value, most):.2f}" height="10"></rect>{interval}</svg>'
-    )
-
-
-def share_bar(value: float, words: str) -> Html:
-    """Write a share as text with a bar from 0 to 1 beside it."""
-    return element("span", element("span", text(words)), bar(value), class_="share")
-
-
-def _part(number: float, most: float) -> float:
-    return min(max(number / most, 0.0), 1.0) if math.isfinite(number) and most > 0 else 0.0

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zonal.picture.picture import Picture
+from zonal.report.blocks import Cell, Heading, TableBlock, TableRow
 from zonal.report.page.charts import Chart, shown
-from zonal.report.page.frame import NOTHING, Html, Row, element, joined, name, table, text
+from zonal.report.page.frame import element, text
 from zonal.report.terminal.text import query_text
-from zonal.report.wording import plural, share_text
+from zonal.report.wording import clipped, known_share, plural
 from zonal.skipping.shares import is_worse
 
 _MOST_TEXT = 160
@@ -67,7 +68,7 @@ def share_chart(texts: Sequence[str], series: Sequence[Series], label: str, said
             {"name": shown(each.name, 60), "look": each.look, "values": [_number(value) for value in each.values]}
             for each in series
         ],
-        "said_values": [[_said(value) for value in each.values] for each in series],
+        "said_values": [[known_share(value) for value in each.values] for each in series],
     }
     caption = "Queries are numbered by what they read, most first; the table has their conditions under these numbers."
     return Chart(
@@ -84,18 +85,15 @@ def _number(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
-def _said(value: float | None) -> str:
-    return "-" if value is None else share_text(value)
-
-
-def _numbers(texts: Sequence[str], series: Sequence[Series]) -> Html:
+def _numbers(texts: Sequence[str], series: Sequence[Series]) -> TableBlock:
     compared = [each for each in series if each.look != "alarm"]
     alarms = [each for each in series if each.look == "alarm"]
     rows = []
     for at, query in enumerate(texts):
         lost = any(each.values[at] is not None for each in alarms)
-        mark = element("small", element("span", text("reads more"), class_="bad-text")) if lost else NOTHING
-        head = joined([element("span", text(f"{at + 1:,}. "), element("code", name(query, _MOST_TEXT))), mark])
-        rows.append(Row(head, [text(_said(each.values[at])) for each in compared]))
-    heads = ("query", *(shown(each.name, 60) for each in compared))
-    return element("div", table("Share of the table's bytes that each query reads.", heads, rows), class_="scroll")
+        cells = [Cell(known_share(each.values[at])) for each in compared]
+        head = f"{at + 1:,}. {clipped(query, _MOST_TEXT)}"
+        mark = "reads more" if lost else ""
+        rows.append(TableRow(head, cells, (), mark, "bad" if lost else "other", is_code=True))
+    heads = [Heading("query", kind="text"), *(Heading(shown(each.name, 60)) for each in compared)]
+    return TableBlock("What each query reads", "Share of the table's bytes that each query reads.", heads, rows)

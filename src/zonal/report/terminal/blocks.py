@@ -1,6 +1,6 @@
 """Print the blocks of a report on a terminal; names are escaped and cut, and never read as markup."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -11,6 +11,7 @@ from zonal.report.blocks import (
     Cell,
     Chapter,
     Command,
+    CommitsChart,
     Facts,
     Heading,
     Lines,
@@ -85,15 +86,25 @@ def _print_listing(console: Console, block: Listing) -> None:
 
 
 def _print_grid(console: Console, grid: TableBlock) -> None:
-    if grid.instead is not None:
-        print_list(console, grid.caption, [clipped(line, _LONG) for line in grid.instead])
-        return
-    if grid.rows:
+    if grid.on_terminal == "lines":
+        print_list(console, grid.caption, [_line(row, grid.columns[1:]) for row in grid.rows[: grid.most]])
+    elif grid.on_terminal == "table" and grid.rows:
         console.print(fit(console, _table(grid), _wrapped(grid)))
-    if grid.most is not None and len(grid.rows) > grid.most:
+    if grid.most is not None and len(grid.rows) > grid.most and grid.on_terminal != "nothing":
         print_line(console, f"· and {len(grid.rows) - grid.most:,} more")
-    if grid.remark:
+    if grid.remark and grid.on_terminal != "nothing":
         print_line(console, grid.remark)
+
+
+def _line(row: TableRow, columns: Sequence[Heading]) -> str:
+    """Say a row in a line: its name, each cell after its heading, and its notes."""
+    cells = [
+        f"{column.terse}{'' if column.is_number else ':'} {cell.text}"
+        for cell, column in zip(row.cells, columns, strict=True)
+        if cell.text and column.on_terminal
+    ]
+    notes = " ".join(f"({note})" for note in row.notes if note)
+    return clipped(f"{clipped(row.name)}: {', '.join(cells)} {notes}".rstrip(), _LONG)
 
 
 def _table(grid: TableBlock) -> Table:
@@ -143,4 +154,5 @@ _PRINTERS: Mapping[type[Block], Callable[..., None]] = {
     Remarks: _print_remarks,
     TableBlock: _print_grid,
     Listing: _print_listing,
+    CommitsChart: lambda console, block: _print_grid(console, block.numbers),
 }

@@ -1,22 +1,15 @@
-"""Print an audit on a terminal: the verdict first, then where it comes from."""
+"""What an audit says in sentences: its verdict, what to do, facts and notes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from zonal.auditing.audit import Audit, Before, ColumnAudit, CommitAudit
+from zonal.auditing.audit import Audit, Before, CommitAudit
 from zonal.auditing.savings import WORTH
 from zonal.layouts.layout import short_text
 from zonal.report.command import CommandOptions, advise_command, repair_command
-from zonal.report.sparkline import sparkline
-from zonal.report.terminal.text import print_fact, print_line, print_list, print_whole, printable
 from zonal.report.wording import Fact, clipped, plural, share_text
-from zonal.report.wrap import fit
 from zonal.values.sizes import size_text
 
-_MOST_QUERIES, _MOST_COMMITS, _MOST_COLUMNS, _MOST_UNREAD = 10, 8, 10, 3
+_MOST_UNREAD = 3
 
 
 def verdict(audit: Audit) -> list[str]:
@@ -34,30 +27,6 @@ def verdict(audit: Audit) -> list[str]:
         *(f"Alert: {clipped(alert.text)}" for alert in audit.judgment.alerts),
         *(f"{why} {clipped(each.sentence, 600)}." for why, each in zip(because, audit.blame.culprits, strict=False)),
     ]
-
-
-def print_audit(console: Console, audit: Audit, given: CommandOptions | None = None) -> None:
-    """Print an audit; `given` is how the table and its logs were named, for the command to run."""
-    for line in verdict(audit):
-        print_line(console, line, style="bold red" if audit.judgment.alerts else "bold green")
-    console.print()
-    for label, value in audit_facts(audit):
-        print_fact(console, label, value, 16)
-    if audit.columns:
-        console.print(_columns(audit.columns))
-    if (advised := remedy(audit, given)) is not None:
-        print_whole(console, " ".join(advised))
-    if audit.blame.commits:
-        console.print(fit(console, _commits(audit.blame.commits)))
-        print_list(console, "Commits:", [clipped(each.sentence, 600) for each in audit.blame.commits[:_MOST_COMMITS]])
-        if len(audit.blame.commits) > _MOST_COMMITS:
-            console.print(f"· and {plural(len(audit.blame.commits) - _MOST_COMMITS, 'other commit')}")
-    console.print(fit(console, _queries(audit)))
-    if len(audit.asked) > _MOST_QUERIES:
-        console.print(f"· and {plural(len(audit.asked) - _MOST_QUERIES, 'other query', 'other queries')}")
-    print_list(console, "Read for nothing most:", [*worst_partitions(audit), *worst_files(audit)])
-    print_list(console, "Queries that statistics can't help:", hindered(audit))
-    print_list(console, "Notes:", audit_notes(audit))
 
 
 def audit_facts(audit: Audit) -> Iterator[Fact]:
@@ -157,30 +126,6 @@ def fresh_text(audit: Audit) -> str:
     return f"queries would read {share} of the bytes, {change} ({which}, {clipped(fresh.layout)}; predicted)"
 
 
-def _columns(columns: Sequence[ColumnAudit]) -> Table:
-    table = Table()
-    table.add_column("column", overflow="fold")
-    for heading in ("filtered", "has bounds", "skips files", "bytes"):
-        table.add_column(heading, justify="right")
-    for column in columns[:_MOST_COLUMNS]:
-        name = Text(printable(clipped(column.column, 120)) + (" (partitions)" if column.partitions else ""))
-        skipped = share_text(column.skipped_files), share_text(column.skipped_bytes)
-        table.add_row(name, f"{column.weight:.0%}", f"{column.files_with_bounds:,}", *skipped)
-    return table
-
-
-def _commits(commits: Sequence[CommitAudit]) -> Table:
-    table = Table()
-    table.add_column("files by commit", overflow="fold")
-    for heading in ("files", "bytes", "of all read", "of all for nothing"):
-        table.add_column(heading, justify="right")
-    for each in commits[:_MOST_COMMITS]:
-        name = Text(printable(clipped(commit_text(each), 120)))
-        shares = share_text(each.read_share), share_text(each.excess_share)
-        table.add_row(name, f"{each.files:,}", size_text(each.bytes), *shares)
-    return table
-
-
 def commit_text(commit: CommitAudit) -> str:
     """Name a commit."""
     if commit.id is None and len(commit.ids) < 2:
@@ -190,49 +135,9 @@ def commit_text(commit: CommitAudit) -> str:
     return f"{what}: {commit.operation}{by}"
 
 
-def _queries(audit: Audit) -> Table:
-    table = Table()
-    table.add_column("queries that read most", overflow="fold", min_width=20)
-    inside = ("in partitions",) if audit.table.partitioning else ()
-    before = ("before",) if audit.blame.before is not None else ()
-    for heading in ("weight", "files", "bytes", *before, *inside, "matching", "anew"):
-        table.add_column(heading, justify="right")
-    for each in audit.asked[:_MOST_QUERIES]:
-        sooner = (each.before_share,) if before else ()
-        partitions = (each.reads.partition_bytes / max(audit.table.bytes, 1),) if inside else ()
-        table.add_row(
-            Text(printable(clipped(each.query, 200))),
-            f"{each.weight:.1%}",
-            f"{each.reads.files:,}",
-            *map(known_share, (each.reads.byte_share, *sooner, *partitions, each.selectivity, each.fresh_share)),
-        )
-    return table
-
-
-def known_share(share: float | None) -> str:
-    """Print a share, or a dash where it isn't known."""
-    return "-" if share is None else share_text(share)
-
-
-def worst_files(audit: Audit) -> Iterator[str]:
-    """Name the files that are read for nothing most."""
-    for file in audit.excess.worst_files[:5]:
-        read = f"read by {share_text(file.read)} of the queries' weight, by {share_text(file.excess)} for nothing"
-        yield f"{clipped(file.path)} ({size_text(file.bytes)}): {read}"
-
-
-def worst_partitions(audit: Audit) -> Iterator[str]:
-    """Name the partitions that cause most of the excess."""
-    for each in audit.excess.worst_partitions[:5]:
-        files = plural(each.files, "file")
-        yield f"partition {clipped(each.partition)} ({files}): {share_text(each.excess_share)} of it"
-
-
-def hindered(audit: Audit) -> Iterator[str]:
-    """Name the queries that statistics can't help, why, and what to do."""
-    for each in audit.asked:
-        if each.hindrance:
-            yield f"{clipped(each.query, 120)} ({each.weight:.1%}): {each.hindrance}. {each.remedy}".rstrip()
+def is_culprit(commit: CommitAudit, audit: Audit) -> bool:
+    """Tell whether a commit is a culprit, alone or with others."""
+    return any(commit.id in each.ids for each in audit.blame.culprits)
 
 
 def audit_notes(audit: Audit) -> Iterator[str]:
@@ -244,22 +149,3 @@ def audit_notes(audit: Audit) -> Iterator[str]:
     outcome = f"{summary.matched:,} ask this table, {summary.unparsable:,} can't be read"
     yield f"{plural(summary.statements, 'statement')}{apart}: {outcome}."
     yield from (f"It can't be read: {example}" for example in summary.examples[:_MOST_UNREAD])
-
-
-def print_versions(console: Console, audits: Sequence[Audit]) -> None:
-    """Print the audits of past versions, oldest first."""
-    ratios = [each.reads.ratio for each in audits]
-    print_line(console, f"ratio by version  {sparkline(ratios)}", style="bold")
-    table = Table()
-    longest = max((len(str(each.table.version)) for each in audits), default=0)
-    table.add_column("version", justify="right", overflow="fold", min_width=min(longest, 10))  # Iceberg's: 19 digits
-    table.add_column("made by", overflow="fold", min_width=10)
-    for heading in ("UTC", "files", "ratio", "files read", "bytes read"):
-        table.add_column(heading, justify="right")
-    for each in audits:
-        time = "" if each.table.time is None else f"{each.table.time:%m-%d %H:%M}"
-        ratio = "-" if each.reads.ratio is None else f"{each.reads.ratio:.3f}"
-        shares = map(share_text, (each.reads.file_share, each.reads.byte_share))
-        made = Text(printable(clipped(each.blame.operation, 60)))
-        table.add_row(str(each.table.version), made, time, f"{each.table.files:,}", ratio, *shares)
-    console.print(table)
