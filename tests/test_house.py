@@ -44,6 +44,28 @@ def test_no_two_public_classes_have_the_same_name():
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+def test_no_two_names_of_types_mean_different_things():
+    """Aliases of two modules may have one definition; parameters of generic functions are local to them."""
+    meanings = defaultdict(set)
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                meanings[node.name].add(f"class of {path.relative_to(SOURCE)}")
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                text = ast.unparse(node.value)
+                if re.fullmatch(r"[A-Z][a-z]\w*", ast.unparse(target)) and not re.match(r"(TypeVar|ParamSpec)\(", text):
+                    meanings[ast.unparse(target)].add(text)
+    public = {name: found for name, found in meanings.items() if not name.startswith("_")}
+    assert {name: found for name, found in public.items() if len(found) > 1} == {}
+
+
+def test_no_module_is_named_by_what_it_does():
+    """Names in -ing are nouns of the field."""
+    nouns = {"incoming", "drawing", "listing", "roaring", "sampling", "training", "wording"}
+    assert {path.stem for path in MODULES if path.stem.endswith("ing")} <= nouns
+
+
 @pytest.mark.parametrize("package", ["verbs", "rewriting", "study", "sql"])
 def test_functions_take_about_ten_parameters(package):
     """What belongs together is a value; each verb also takes those that all of them share."""

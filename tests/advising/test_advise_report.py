@@ -23,7 +23,7 @@ from zonal.report.page.advise import advice_page
 from zonal.report.page.frame import bar, element, text
 from zonal.report.terminal.advise import print_advice
 from zonal.report.terminal.cluster import print_clustering, print_plan
-from zonal.rewriting.committed import RewrittenFiles
+from zonal.rewriting.done import RewrittenFiles
 from zonal.rewriting.dry_run import ClusteringPlan, PlannedFiles, PlannedReads
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, LookUps, Run

@@ -26,7 +26,7 @@ from zonal.cli.options import (
     ReportTo,
     SampleRows,
     Seed,
-    Storage,
+    StorageOptions,
     check_report,
     is_given,
     opened,
@@ -116,7 +116,7 @@ def audit(
     sample_rows: SampleRows = 60_000,
     seed: Seed = 0,
     catalog: Catalog = None,
-    storage_option: Storage = None,
+    storage_option: StorageOptions = None,
     output: Annotated[AuditOutput, OUTPUT] = AuditOutput.text,
     report: ReportTo = None,
 ) -> None:

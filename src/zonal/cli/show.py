@@ -10,7 +10,7 @@ from zonal.cli.options import (
     OutputAs,
     OutputFormat,
     ReportTo,
-    Storage,
+    StorageOptions,
     TableName,
     check_report,
     names_in,
@@ -28,7 +28,7 @@ def show(
         str | None, typer.Option(help="Columns to look at, separated by commas.", show_default=False)
     ] = None,
     catalog: Catalog = None,
-    storage_option: Storage = None,
+    storage_option: StorageOptions = None,
     output: OutputAs = OutputFormat.text,
     report: ReportTo = None,
 ) -> None:

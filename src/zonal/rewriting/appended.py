@@ -9,7 +9,7 @@ from zonal.history.opened import Database, opened
 from zonal.history.records import HistoryError, RunRecord
 from zonal.layouts.layout import Layout, short_text
 from zonal.plan.append import Transaction
-from zonal.rewriting.committed import Done
+from zonal.rewriting.done import Done
 from zonal.snapshot import Snapshot
 
 

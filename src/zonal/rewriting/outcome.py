@@ -15,7 +15,7 @@ from zonal.layouts.layout import Layout, short_text
 from zonal.picture.picture import Picture
 from zonal.plan.file_size import size_reason
 from zonal.plan.rewrite import Property
-from zonal.rewriting.committed import Done, RewrittenFiles
+from zonal.rewriting.done import Done, RewrittenFiles
 from zonal.rewriting.learned import Learned, Predicted
 from zonal.rewriting.request import Job, too_small
 from zonal.skipping.depth import column_depth
