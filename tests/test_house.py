@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 import zonal
+from zonal.rewriting import in_place
+from zonal.storage import connection
+from zonal.tables.delta import commit as delta
+from zonal.tables.iceberg import commit as iceberg
 
 SOURCE = Path(zonal.__file__).parent
 ROOT = SOURCE.parent.parent
@@ -118,6 +122,28 @@ def _check(named):
         return
     assert path.with_suffix(".py").exists(), named
     if name:
-        assert re.search(
-            rf"^(def|class|async def) {name.split('.')[0]}\b", path.with_suffix(".py").read_text(), re.M
-        ), named
+        _defined(name.split("."), ast.parse(path.with_suffix(".py").read_text()).body, named)
+
+
+def _defined(names, body, named):
+    """See that a function or class is in a module, and a method in its class."""
+    found = next((node for node in body if getattr(node, "name", None) == names[0]), None)
+    assert found is not None, named
+    if names[1:]:
+        _defined(names[1:], found.body, named)
+
+
+def test_every_name_of_code_in_contributing_is_in_the_code():
+    """Names in backticks, such as `CURVES` or `family_of`, are words of the source, the tests or the Makefile."""
+    text = re.sub(r"```.*?```", "", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.S)
+    code = "\n".join(path.read_text() for path in (*MODULES, *(ROOT / "tests").rglob("*.py"), ROOT / "Makefile"))
+    words = set(re.findall(r"\w+", code)) | {path.stem for path in (*MODULES, *(ROOT / "tests").rglob("*.py"))}
+    named = {word for each in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"[A-Za-z_]{4,}", each)}
+    assert named - words - {"maxFailures"} == set(), "but for a setting of Spark"
+
+
+def test_contributing_tells_how_often_things_are_retried():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert f"{delta.ATTEMPTS} times (Delta), {iceberg.ATTEMPTS} times (Iceberg)" in text
+    assert f"| {in_place.ATTEMPTS} attempts |" in text
+    assert f"{connection.ATTEMPTS} attempts (S3)" in text
