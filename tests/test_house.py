@@ -19,6 +19,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LONGEST, LONGEST_TEST = 450, 500
 """Lines of a module."""
 MOST_PARAMETERS = 11
+LONGEST_FUNCTION = 45
+"""Lines of a function's body, without its docstring."""
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
@@ -28,6 +30,18 @@ def test_a_module_is_short_and_says_what_it_is_for(path):
     purpose = (ast.get_docstring(ast.parse(text)) or "").partition("\n\n")[0]
     assert purpose.endswith((".", "`.")), "one sentence"
     assert len(purpose) <= 200
+
+
+def test_functions_are_short():
+    long = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                first = node.body[min(ast.get_docstring(node) is not None, len(node.body) - 1)]
+                lines = node.body[-1].end_lineno - first.lineno + 1
+                if lines > LONGEST_FUNCTION:
+                    long[f"{path.relative_to(SOURCE)}: {node.name}"] = lines
+    assert long == {}
 
 
 def test_modules_of_tests_are_short():

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from zonal.display import Shown
-from zonal.history.opened import Database, opened
-from zonal.history.records import HistoryError, RunRecord
+from zonal.history.opened import Database, remember_run
+from zonal.history.records import RunRecord
 from zonal.layouts.layout import Layout, short_text
 from zonal.plan.append import Transaction
 from zonal.rewriting.done import Done
@@ -62,13 +62,8 @@ class Appended(Shown):
 
 def remembered(done: Appended, database: Database) -> Appended:
     """Add an append to the history; what is committed stays done where that fails, and a note says so."""
-    try:
-        with opened(database) as history:
-            if history is not None and done.version is not None:
-                history.add_run(_record(done))
-    except HistoryError as error:
-        return replace(done, note=f"{done.note} The run isn't in the history. {error}".lstrip())
-    return done
+    problem = "" if done.version is None else remember_run(database, _record(done))
+    return replace(done, note=f"{done.note} {problem}".strip())
 
 
 def _record(done: Appended) -> RunRecord:
