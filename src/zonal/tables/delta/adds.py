@@ -33,7 +33,7 @@ ADDS = pa.schema(
 )
 """`path` is a full location, `logged` the path in the log; `tags` and the deletion vector's `descriptor` are JSON."""
 
-FileKey = tuple[str, str | None]
+Key = tuple[str, str | None]
 """Location and deletion vector: a file is the same only with the same vector ("Action Reconciliation")."""
 
 
@@ -65,7 +65,7 @@ class LiveFile:
     row_version: int | None
 
     @property
-    def key(self) -> FileKey:
+    def key(self) -> Key:
         """Return the key that identifies the file in a version."""
         return self.path, vector_id(self.vector)
 

@@ -20,7 +20,7 @@ import pyarrow.fs
 
 from zonal.errors import TableError, quoted
 from zonal.snapshot import UNKNOWN, Commit
-from zonal.tables.delta.adds import ADDS, AddedFiles, Adds, FileKey, LiveFile, lives, vector_id
+from zonal.tables.delta.adds import ADDS, AddedFiles, Adds, Key, LiveFile, lives, vector_id
 from zonal.tables.delta.checkpoint import read_checkpoint_file
 from zonal.tables.delta.listing import LogFolder, Mark
 from zonal.tables.delta.operations import ENGINE, kind_of, writer_of
@@ -145,7 +145,7 @@ class _Begun:
     replayed: "_Replay"
     sources: Sequence[Adds]
     infos: Mapping[int, Info]
-    added: Mapping[FileKey, int]
+    added: Mapping[Key, int]
     problems: tuple[str, ...]
 
     @classmethod
@@ -201,7 +201,7 @@ class _Replay:
         self.domains: dict[str, str] = {}
         self.transactions: dict[str, int] = {}
         self._rows = AddedFiles()
-        self._files: dict[FileKey, int] = {}
+        self._files: dict[Key, int] = {}
         """What JSON actions say of a file: its row, or UNKNOWN for a removed one."""
 
     def apply(self, actions: Iterable[Mapping[str, Any]], version: int) -> None:
@@ -273,17 +273,17 @@ class _Replay:
             raise TableError(f"An 'add' action of the log has a value of a wrong type: {error}") from None
 
 
-def _keys(rows: pa.Table) -> list[FileKey]:
+def _keys(rows: pa.Table) -> list[Key]:
     return list(zip(rows["path"].to_pylist(), rows["vector"].to_pylist(), strict=True))
 
 
-def _history(log: LogFolder, start: int, resolve: Callable[[str], str]) -> tuple[dict[int, Info], dict[FileKey, int]]:
+def _history(log: LogFolder, start: int, resolve: Callable[[str], str]) -> tuple[dict[int, Info], dict[Key, int]]:
     """Return what the commits up to a checkpoint, as far as the log still has them, tell: infos, and who added files.
 
     They aren't needed to read the table, so a line that can't be read leaves its files without a version.
     """
     infos: dict[int, Info] = {}
-    added: dict[FileKey, int] = {}
+    added: dict[Key, int] = {}
     numbers = sorted((number for number in log.commits if number <= start), reverse=True)
     sizes = accumulate(log.commits[number].size or 0 for number in numbers)
     numbers = [number for number, size in zip(numbers, sizes, strict=True) if size <= HISTORY_BYTES]
@@ -301,7 +301,7 @@ def _history(log: LogFolder, start: int, resolve: Callable[[str], str]) -> tuple
     return infos, added
 
 
-def _dated(source: Adds, added: Mapping[FileKey, int]) -> Adds:
+def _dated(source: Adds, added: Mapping[Key, int]) -> Adds:
     """Fill in the version that added each file of a checkpoint."""
     if not added:
         return source
