@@ -78,7 +78,7 @@ def memory(rows: int) -> list[Memory]:
 def table_of(title: str, results: Sequence[Memory]) -> Table:
     """Draw the results, one line each."""
     table = Table(title=title, title_justify="left")
-    for name in ("layout", "values a column", "key columns MB", "extra MB", "extra / columns", "target"):
+    for name in ("layout", "values per column", "key columns MB", "extra MB", "extra / columns", "target"):
         table.add_column(name, justify="left" if name in ("layout", "target") else "right")
     for result in results:
         table.add_row(

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 import zonal
+from zonal.rewriting import in_place
+from zonal.storage import connection
+from zonal.tables.delta import commit as delta
+from zonal.tables.iceberg import commit as iceberg
 
 SOURCE = Path(zonal.__file__).parent
 ROOT = SOURCE.parent.parent
@@ -15,6 +19,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LONGEST, LONGEST_TEST = 450, 500
 """Lines of a module."""
 MOST_PARAMETERS = 11
+LONGEST_FUNCTION = 45
+"""Lines of a function's body, without its docstring."""
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
@@ -24,6 +30,18 @@ def test_a_module_is_short_and_says_what_it_is_for(path):
     purpose = (ast.get_docstring(ast.parse(text)) or "").partition("\n\n")[0]
     assert purpose.endswith((".", "`.")), "one sentence"
     assert len(purpose) <= 200
+
+
+def test_functions_are_short():
+    long = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                first = node.body[min(ast.get_docstring(node) is not None, len(node.body) - 1)]
+                lines = node.body[-1].end_lineno - first.lineno + 1
+                if lines > LONGEST_FUNCTION:
+                    long[f"{path.relative_to(SOURCE)}: {node.name}"] = lines
+    assert long == {}
 
 
 def test_modules_of_tests_are_short():
@@ -42,6 +60,28 @@ def test_no_two_public_classes_have_the_same_name():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(path.relative_to(SOURCE).as_posix())
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_two_names_of_types_mean_different_things():
+    """Aliases of two modules may have one definition; parameters of generic functions are local to them."""
+    meanings = defaultdict(set)
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                meanings[node.name].add(f"class of {path.relative_to(SOURCE)}")
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                text = ast.unparse(node.value)
+                if re.fullmatch(r"[A-Z][a-z]\w*", ast.unparse(target)) and not re.match(r"(TypeVar|ParamSpec)\(", text):
+                    meanings[ast.unparse(target)].add(text)
+    public = {name: found for name, found in meanings.items() if not name.startswith("_")}
+    assert {name: found for name, found in public.items() if len(found) > 1} == {}
+
+
+def test_no_module_is_named_by_what_it_does():
+    """Names in -ing are nouns of the field."""
+    nouns = {"incoming", "drawing", "listing", "roaring", "sampling", "training", "wording"}
+    assert {path.stem for path in MODULES if path.stem.endswith("ing")} <= nouns
 
 
 @pytest.mark.parametrize("package", ["verbs", "rewriting", "study", "sql"])
@@ -96,6 +136,28 @@ def _check(named):
         return
     assert path.with_suffix(".py").exists(), named
     if name:
-        assert re.search(
-            rf"^(def|class|async def) {name.split('.')[0]}\b", path.with_suffix(".py").read_text(), re.M
-        ), named
+        _defined(name.split("."), ast.parse(path.with_suffix(".py").read_text()).body, named)
+
+
+def _defined(names, body, named):
+    """See that a function or class is in a module, and a method in its class."""
+    found = next((node for node in body if getattr(node, "name", None) == names[0]), None)
+    assert found is not None, named
+    if names[1:]:
+        _defined(names[1:], found.body, named)
+
+
+def test_every_name_of_code_in_contributing_is_in_the_code():
+    """Names in backticks, such as `CURVES` or `family_of`, are words of the source, the tests or the Makefile."""
+    text = re.sub(r"```.*?```", "", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.S)
+    code = "\n".join(path.read_text() for path in (*MODULES, *(ROOT / "tests").rglob("*.py"), ROOT / "Makefile"))
+    words = set(re.findall(r"\w+", code)) | {path.stem for path in (*MODULES, *(ROOT / "tests").rglob("*.py"))}
+    named = {word for each in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"[A-Za-z_]{4,}", each)}
+    assert named - words - {"maxFailures"} == set(), "but for a setting of Spark"
+
+
+def test_contributing_tells_how_often_things_are_retried():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert f"{delta.ATTEMPTS} times (Delta), {iceberg.ATTEMPTS} times (Iceberg)" in text
+    assert f"| {in_place.ATTEMPTS} attempts |" in text
+    assert f"{connection.ATTEMPTS} attempts (S3)" in text

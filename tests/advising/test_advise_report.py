@@ -25,7 +25,7 @@ from zonal.report.machine.json_form import to_json, without_cuts
 from zonal.report.page.frame import element, text
 from zonal.report.page.grid import bar
 from zonal.report.terminal.blocks import print_blocks
-from zonal.rewriting.committed import RewrittenFiles
+from zonal.rewriting.done import RewrittenFiles
 from zonal.rewriting.dry_run import ClusteringPlan, PlannedFiles, PlannedReads
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, LookUps, Run

@@ -339,7 +339,7 @@ _TO_JSON = {
 
 
 def _leaves(struct, names=(), above="") -> Iterator[tuple[str, str, str]]:
-    """Yield name, SQL and type of everything that has one value a row."""
+    """Yield name, SQL and type of everything that has one value per row."""
     for part in struct.fields:
         sql = f"{above}`{part.name}`"
         kind = part.dataType.typeName()

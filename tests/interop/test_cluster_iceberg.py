@@ -167,7 +167,7 @@ def test_the_bounds_are_those_of_the_values(spark, sql, judged, name):
 
 
 def leaves_of(struct, above=""):
-    """Yield path and type of everything that has one value a row."""
+    """Yield path and type of everything that has one value per row."""
     for part in struct.fields:
         kind = part.dataType.typeName()
         if kind == "struct":

@@ -131,8 +131,8 @@ def test_rows_of_several_blocks_are_keyed_alike():
     [
         ("zorderr", 2, 8, "Did you mean 'zorder'"),
         ("zorder", 9, 4, "1 to 8 columns"),
-        ("hilbert", 6, 21, "1 to 20 bits a column, not 21"),
-        ("linear", 2, 33, "1 to 32 bits a column, not 33"),
+        ("hilbert", 6, 21, "1 to 20 bits per column, not 21"),
+        ("linear", 2, 33, "1 to 32 bits per column, not 33"),
     ],
 )
 def test_what_makes_no_key_is_refused(kind, columns, bits, message):

@@ -11,7 +11,7 @@ from support.cluster_tables import assert_same_rows, home, parts_of
 from zonal.cli import app
 from zonal.errors import LayoutError, TableError
 from zonal.layouts.layout import Layout
-from zonal.rewriting.committed import RewrittenFiles
+from zonal.rewriting.done import RewrittenFiles
 from zonal.rewriting.in_place import Expected
 from zonal.rewriting.learned import learn
 from zonal.workload.query import Workload

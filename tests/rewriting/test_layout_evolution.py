@@ -19,7 +19,7 @@ from zonal.cli import app
 from zonal.errors import ConflictError
 from zonal.layouts.layout import Layout
 from zonal.report.command import repair_command
-from zonal.tables.iceberg import recording
+from zonal.tables.iceberg import layout_commit
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.verbs.append import append
 from zonal.verbs.audit import audit
@@ -209,13 +209,13 @@ def test_a_rewrite_that_began_before_leaves_the_new_layout_recorded(clustered):
 def test_an_answer_of_the_catalog_that_got_lost_is_looked_up(tmp_path, monkeypatch):
     table = home("iceberg v2", tmp_path).make([rows_of(6000)])
     table.cluster(by=["x", "y"], **SIZE)
-    sent, commit = [], recording.commit_updates
+    sent, commit = [], layout_commit.commit_updates
 
     def answerless(*given):
         sent.append(given)
         commit(*given)
         raise CommitFailedException("the second request failed")
 
-    monkeypatch.setattr(recording, "commit_updates", answerless)
+    monkeypatch.setattr(layout_commit, "commit_updates", answerless)
     assert table.cluster(runner=refuse, by=["z"], **TIGHT).layout_recorded
     assert len(sent) == 1

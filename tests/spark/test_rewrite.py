@@ -7,8 +7,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from support.cluster_tables import Delta, Iceberg, assert_same_rows, parts_of, telemetry
 from zonal.rewriting.new_files import NewFiles
-from zonal.spark.addresses import addresses
 from zonal.spark.place import Spark
+from zonal.spark.row_partitions import addresses
 from zonal.verbs.cluster import cluster
 
 pytestmark = pytest.mark.spark

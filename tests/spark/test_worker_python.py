@@ -67,9 +67,9 @@ def test_functions_that_are_sent_name_nothing_private_of_numpy():
     """Such names differ between versions; those of arrays and scalars themselves are numpy's own for all of them."""
     from pyspark import cloudpickle
 
-    from zonal.spark.addresses import addressed
     from zonal.spark.frame import _Plan
     from zonal.spark.reservoir import draw, merge
+    from zonal.spark.row_partitions import addressed
     from zonal.spark.shipment import shipped
     from zonal.worker.read.scan import scan_step
     from zonal.worker.tasks import read_step, write_step

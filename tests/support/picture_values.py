@@ -23,7 +23,7 @@ from zonal.auditing.audit import (
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.picture.picture import picture_of
 from zonal.predicates.bind import bind
-from zonal.rewriting.committed import RewrittenFiles
+from zonal.rewriting.done import RewrittenFiles
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, KeyDepth, LookUps, Run
 from zonal.snapshot import Bounds, Files, Snapshot

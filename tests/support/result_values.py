@@ -22,7 +22,7 @@ from zonal.auditing.audit import (
 from zonal.layouts.layout import Layout
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
 from zonal.rewriting.appended import Appended
-from zonal.rewriting.committed import RewrittenFiles
+from zonal.rewriting.done import RewrittenFiles
 from zonal.rewriting.dry_run import ClusteringPlan, EstimatedTime, PlannedFiles, PlannedReads
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, KeyDepth, LookUps, Run

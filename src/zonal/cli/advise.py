@@ -20,7 +20,7 @@ from zonal.cli.options import (
     ReportTo,
     SampleRows,
     Seed,
-    Storage,
+    StorageOptions,
     TableName,
     TargetFileSize,
     check_report,
@@ -54,7 +54,7 @@ def advise(
     sample_rows: SampleRows = 60_000,
     seed: Seed = 0,
     catalog: Catalog = None,
-    storage_option: Storage = None,
+    storage_option: StorageOptions = None,
     output: OutputAs = OutputFormat.text,
     report: ReportTo = None,
 ) -> None:

@@ -1,7 +1,6 @@
 """The command `zonal audit`: its options, and where its result goes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -26,7 +25,7 @@ from zonal.cli.options import (
     ReportTo,
     SampleRows,
     Seed,
-    Storage,
+    StorageOptions,
     check_report,
     is_given,
     opened,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from zonal.report.command import CommandOptions
     from zonal.study.audited_version import Auditing
     from zonal.tables.protocol import Table
-    from zonal.verbs.audit import Auditor
     from zonal.workload.logs import Logs
 
 FAILED, ALERT = 1, 2
@@ -117,7 +115,7 @@ def audit(
     sample_rows: SampleRows = 60_000,
     seed: Seed = 0,
     catalog: Catalog = None,
-    storage_option: Storage = None,
+    storage_option: StorageOptions = None,
     output: Annotated[AuditOutput, OUTPUT] = AuditOutput.text,
     report: ReportTo = None,
 ) -> None:
@@ -162,11 +160,8 @@ def audit(
                 raise ZonalError("--history is about past versions, which raise no alarm: leave out --webhook.")
             outputs.versions(job.versions(history))
             return
-        if at is not None:
-            raise typer.Exit(
-                outputs.one(job.at(at), None, job.given)
-            )  # today's audit of an older version is no point of the trend
-        raise typer.Exit(outputs.one(job.run(kept), kept, job.given))
+        trend_of = kept if at is None else None  # today's audit of an older version is no point of the trend
+        raise typer.Exit(outputs.one(job.run(kept, at), trend_of, job.given))
 
 
 _WITH_CONFIG = frozenset(
@@ -206,36 +201,32 @@ class _Job:
 
         return CommandOptions(self.table, self.logs, self.views, self.catalog, tuple(self.storage_options))
 
-    def run(self, kept: "History | None") -> "Audit":
-        """Audit the newest version and record the audit; warn at once if it can't be recorded."""
+    def run(self, kept: "History | None", at: int | None = None) -> "Audit":
+        """Audit a version, the newest one unless told; warn at once if the audit can't be recorded."""
         from zonal.verbs.audit import NOT_KEPT  # noqa: PLC0415
+        from zonal.verbs.audit import audit as replay  # noqa: PLC0415
 
-        with self._auditor() as auditor:
-            audit = auditor.now(kept)
+        with step_bar() as progress:
+            audit = replay(
+                self.table, queries=self.logs, at=at, sampling=self.how.sampling, alerts=self.how.alerts,
+                display=self.how.display, database=kept, catalog=self.catalog, storage_options=self.storage_options,
+                progress=progress,
+            )  # fmt: skip
         for note in audit.made.notes:
             if note.startswith(NOT_KEPT):
                 warn(f"{quoted(self.table, limit=200)}: {note}")
         return audit
 
-    def at(self, version: int) -> "Audit":
-        """Audit an older version."""
-        with self._auditor() as auditor:
-            return auditor.at(version)
-
     def versions(self, count: int) -> "tuple[Audit, ...]":
         """Audit the last versions."""
-        with self._auditor() as auditor:
-            return auditor.last(count)
-
-    @contextmanager
-    def _auditor(self) -> "Iterator[Auditor]":
-        from zonal.tables.registry import open_table  # noqa: PLC0415
-        from zonal.verbs.audit import auditor_of  # noqa: PLC0415
+        from zonal.verbs.audit import audit_versions  # noqa: PLC0415
 
         self.how.check()
-        source = open_table(self.table, catalog=self.catalog, storage_options=self.storage_options)
         with step_bar() as progress:
-            yield auditor_of(source, self.logs, self.how, progress)
+            return audit_versions(
+                self.table, queries=self.logs, versions=count, sampling=self.how.sampling, display=self.how.display,
+                catalog=self.catalog, storage_options=self.storage_options, progress=progress,
+            )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from zonal.cli.options import (
     Catalog,
     OutputAs,
     OutputFormat,
-    Storage,
+    StorageOptions,
     TableName,
     done_already,
     pairs,
@@ -42,7 +42,7 @@ def clean(
         typer.Option("--ignore-retention", help="Let expire what the table promises to keep; allow ages below a day."),
     ] = False,
     catalog: Catalog = None,
-    storage_option: Storage = None,
+    storage_option: StorageOptions = None,
     output: OutputAs = OutputFormat.text,
 ) -> None:
     """Find files that no version of a table needs; with --yes, move them to a quarantine in its folder."""

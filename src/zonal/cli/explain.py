@@ -13,7 +13,7 @@ from zonal.cli.options import (
     OutputAs,
     OutputFormat,
     ReportTo,
-    Storage,
+    StorageOptions,
     TableName,
     check_report,
     pairs,
@@ -48,7 +48,7 @@ def explain(
     ] = None,
     bloom: Annotated[bool, typer.Option("--bloom", help="Ask Bloom filters, too.")] = False,
     catalog: Catalog = None,
-    storage_option: Storage = None,
+    storage_option: StorageOptions = None,
     output: OutputAs = OutputFormat.text,
     report: ReportTo = None,
 ) -> None:  # fmt: skip

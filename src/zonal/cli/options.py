@@ -40,7 +40,7 @@ TableName = Annotated[
     ),
 ]  # fmt: skip
 Catalog = Annotated[str | None, typer.Option(help="PyIceberg catalog of an iceberg: table.", show_default=False)]
-Storage = Annotated[
+StorageOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--storage-option",

@@ -12,7 +12,7 @@ from zonal.cli.options import (
     OutputAs,
     OutputFormat,
     ReportTo,
-    Storage,
+    StorageOptions,
     TableName,
     check_report,
     history_if_any,
@@ -31,7 +31,7 @@ def show(
         str | None, typer.Option(help="Columns to look at, separated by commas.", show_default=False)
     ] = None,
     catalog: Catalog = None,
-    storage_option: Storage = None,
+    storage_option: StorageOptions = None,
     database: DatabaseUrl = None,
     no_database: NoDatabase = False,
     output: OutputAs = OutputFormat.text,

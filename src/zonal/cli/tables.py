@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from zonal.cli.options import OutputAs, OutputFormat, Storage, pairs, printing
+from zonal.cli.options import OutputAs, OutputFormat, StorageOptions, pairs, printing
 
 
 def tables(
@@ -17,7 +17,7 @@ def tables(
             show_default=False,
         ),
     ] = None,
-    storage_option: Storage = None,
+    storage_option: StorageOptions = None,
     output: OutputAs = OutputFormat.text,
 ) -> None:
     """List the Iceberg tables of a catalog, by the names that the other commands take."""

@@ -1,9 +1,11 @@
 """The history that a verb is given: a database by its URL, an open one, or none."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated
 
-from zonal.history.records import HistoryError, LedgerRecord
+from zonal.errors import ZonalError
+from zonal.history.records import HistoryError, LedgerRecord, RunRecord
 from zonal.history.store import History
 
 Database = Annotated[History | str | None, "the URL of a history, an open one, or None"]
@@ -22,3 +24,18 @@ def ledger_of(database: Database, location: str) -> tuple[LedgerRecord, ...]:
             return () if history is None else history.ledger(location)
     except HistoryError:
         return ()
+
+
+def remember_run(database: Database, run: RunRecord, keep: Callable[[History], None]) -> str:
+    """Add a run to the history; return a sentence where that fails, for what is committed stays done.
+
+    `keep` adds it to the table's ledger, for which the table may be read anew.
+    """
+    try:
+        with opened(database) as history:
+            if history is not None:
+                history.add_run(run)
+                keep(history)
+    except ZonalError as error:
+        return f"The run isn't in the history. {error}"
+    return ""

@@ -48,9 +48,9 @@ class ColumnRanks:
     below: npt.NDArray[np.int64]
     spread: npt.NDArray[np.bool_]
     slot: int = 0
-    """Of a range that is one of several which are ranked apart: its number …"""
+    """The number of this range, where several ranges are ranked apart."""
     slots: int = 1
-    """… and a power of two into as many equal parts as the codes are divided."""
+    """The number of equal parts into which the codes are divided, one per range: a power of two."""
     _lookups: dict[int, Lookup] = field(default_factory=dict, repr=False)
 
     def within(self, slot: int, slots: int) -> "ColumnRanks":

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from zonal.errors import TableError
 
 T = TypeVar("T")
-Reader: TypeAlias = Callable[[bytes, int, int], tuple[T, int]]
+Decoder: TypeAlias = Callable[[bytes, int, int], tuple[T, int]]
 Struct = dict[str, Any]
 
 MAX_DEPTH = 64
@@ -25,7 +25,7 @@ _FIXED_BYTES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8, _UUID: 16}
 _MASK = 2**64 - 1
 
 
-def decode(reader: Reader[T], data: bytes, *, what: str, wire: int = _STRUCT) -> T:
+def decode(reader: Decoder[T], data: bytes, *, what: str, wire: int = _STRUCT) -> T:
     """Read one value from the beginning of `data`; a `TableError` says that `what` is corrupt.
 
     >>> decode(struct({1: ("rows", integer), 2: ("name", text)}), bytes.fromhex("15 0a 18 02 6964 00"), what="footer")
@@ -34,7 +34,7 @@ def decode(reader: Reader[T], data: bytes, *, what: str, wire: int = _STRUCT) ->
     return decode_prefix(reader, data, what=what, wire=wire)[0]
 
 
-def decode_prefix(reader: Reader[T], data: bytes, *, what: str, wire: int = _STRUCT) -> tuple[T, int]:
+def decode_prefix(reader: Decoder[T], data: bytes, *, what: str, wire: int = _STRUCT) -> tuple[T, int]:
     """Read one value, and return it with the number of bytes it takes."""
     try:
         return reader(data, 0, wire)
@@ -48,7 +48,7 @@ class _CorruptError(Exception):
     """Says what is wrong with the bytes; `decode` adds which structure they are of."""
 
 
-def struct(fields: Mapping[int, tuple[str, Reader[Any]]]) -> Reader[Struct]:
+def struct(fields: Mapping[int, tuple[str, Decoder[Any]]]) -> Decoder[Struct]:
     """Return a reader of a struct as a dict of the fields named here that it has."""
 
     def read(data: bytes, position: int, wire: int) -> tuple[Struct, int]:
@@ -72,7 +72,7 @@ def struct(fields: Mapping[int, tuple[str, Reader[Any]]]) -> Reader[Struct]:
     return read
 
 
-def list_of(item: Reader[T]) -> Reader[list[T]]:
+def list_of(item: Decoder[T]) -> Decoder[list[T]]:
     """Return a reader of a list of values of one type."""
 
     def read(data: bytes, position: int, wire: int) -> tuple[list[T], int]:

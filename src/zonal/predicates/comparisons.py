@@ -11,7 +11,7 @@ from zonal.predicates.conversion import Incomparable
 from zonal.predicates.domain import Domain, locate
 from zonal.predicates.expressions import Value
 
-Place: TypeAlias = Fraction | float | bytes
+ExactPoint: TypeAlias = Fraction | float | bytes
 
 
 def compare(domain: Domain, op: str, value: Value) -> Ranges:
@@ -35,7 +35,7 @@ def _check(domain: Domain, op: str, value: Value) -> None:
         raise Incomparable("text compared with bytes, which it is a UUID for in some engines only")
 
 
-def compare_between(domain: Domain, op: str, low: Place, high: Place) -> Ranges:
+def compare_between(domain: Domain, op: str, low: ExactPoint, high: ExactPoint) -> Ranges:
     """Return where `column op literal` may be true if all that is known of the literal is low ≤ literal ≤ high."""
     if op == "=":
         intervals = [_limits(domain, low, high)]
@@ -58,7 +58,7 @@ def half_open(first: Fraction | None, end: Fraction | None) -> Interval:
     )
 
 
-def _limits(domain: Domain, low: Place | None, high: Place | None, *, is_open: bool = False) -> Interval:
+def _limits(domain: Domain, low: ExactPoint | None, high: ExactPoint | None, *, is_open: bool = False) -> Interval:
     if not domain.is_whole:
         assert not isinstance(low, Fraction)  # noqa: S101 - floats and bytes only
         assert not isinstance(high, Fraction)  # noqa: S101

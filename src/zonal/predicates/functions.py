@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from zonal.predicates.bound import Interval, Ranges, union
 from zonal.predicates.calendar import DAY, PER_MICROSECOND, next_unit, to_utc, unit_start, year_start
-from zonal.predicates.comparisons import Place, compare, compare_between, half_open
+from zonal.predicates.comparisons import ExactPoint, compare, compare_between, half_open
 from zonal.predicates.conversion import Incomparable, is_text
 from zonal.predicates.domain import Domain, locate
 from zonal.predicates.expressions import Call, Column, Value
@@ -165,7 +165,7 @@ def _may_wrap(domain: Domain, bits: int, value: Value) -> bool:
     )
 
 
-def _as_floats(domain: Domain, value: Value, bits: int) -> tuple[Place, Place]:
+def _as_floats(domain: Domain, value: Value, bits: int) -> tuple[ExactPoint, ExactPoint]:
     """Return the values of the column that may equal the literal when both are rounded to floats."""
     numbers = replace(domain, kind=pa.float64(), family="float")
     low, high = locate(numbers, value)

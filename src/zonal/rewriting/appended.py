@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from zonal.display import Shown
-from zonal.errors import ZonalError
-from zonal.history.opened import Database, opened
+from zonal.history.opened import Database, remember_run
 from zonal.history.records import RunRecord
 from zonal.layouts.layout import Layout, short_text
 from zonal.plan.append import Transaction
-from zonal.rewriting.committed import Done
+from zonal.rewriting.done import Done
 from zonal.rewriting.ledger import LedgerEntry
 from zonal.snapshot import Snapshot
 
@@ -68,14 +67,10 @@ def remembered(done: Appended, database: Database, entry: Callable[[], LedgerEnt
 
     `entry` reads the table anew, for its ledger.
     """
-    try:
-        with opened(database) as history:
-            if history is not None and done.version is not None:
-                history.add_run(_record(done))
-                entry().keep(history)
-    except ZonalError as error:
-        return replace(done, note=f"{done.note} The run isn't in the history. {error}".lstrip())
-    return done
+    if done.version is None:
+        return done
+    problem = remember_run(database, _record(done), lambda history: entry().keep(history))
+    return replace(done, note=f"{done.note} {problem}".strip())
 
 
 def _record(done: Appended) -> RunRecord:

@@ -9,7 +9,7 @@ from zonal.layouts.ranks import Ranks
 from zonal.plan.append import Append, Appending, PartitionValues, Transaction
 from zonal.plan.file_size import sized
 from zonal.plan.rewrite import Scan, Source
-from zonal.rewriting.committed import Done, RewrittenFiles
+from zonal.rewriting.done import Done, RewrittenFiles
 from zonal.rewriting.in_place import CommitRequest, Runner, settle, sweep, write_files
 from zonal.rewriting.incoming import Incoming
 from zonal.rewriting.proof import check_files

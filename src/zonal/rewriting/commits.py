@@ -7,8 +7,8 @@ from functools import partial
 from zonal.errors import CommitUnknownError, ZonalError
 from zonal.layouts.ranks import Ranks
 from zonal.plan.choice import still_there
-from zonal.rewriting.committed import Done
 from zonal.rewriting.division import cost_text, divide
+from zonal.rewriting.done import Done
 from zonal.rewriting.in_place import Rewriter, Runner
 from zonal.rewriting.request import Job, refuse_unwritable, too_small
 from zonal.rewriting.units import Unit, units_of

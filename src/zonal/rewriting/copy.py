@@ -13,7 +13,7 @@ from zonal.errors import TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Scan, Writing, Written
 from zonal.rewriting.commits import sized
-from zonal.rewriting.committed import Done, RewrittenFiles
+from zonal.rewriting.done import Done, RewrittenFiles
 from zonal.rewriting.in_place import CommitRequest, Runner, refuse_filters, settle, sweep, write_files
 from zonal.rewriting.proof import check_files
 from zonal.rewriting.request import Request, refuse_columns, refuse_unwritable

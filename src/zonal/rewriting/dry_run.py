@@ -12,13 +12,15 @@ from zonal.plan.choice import still_there
 from zonal.plan.file_size import size_reason
 from zonal.plan.rewrite import Property
 from zonal.plan.run import new_run
-from zonal.rewriting.division import KeyLookups, divide
+from zonal.rewriting.division import Division, KeyLookups, divide
 from zonal.rewriting.learned import Learned, learned_for, settled
 from zonal.rewriting.request import Job, Request, rewritable, too_small
 from zonal.rewriting.units import units_of
+from zonal.snapshot import Snapshot
 from zonal.study.sample import OVERHEAD
 from zonal.tables.protocol import Table
 from zonal.tables.registry import read_snapshot
+from zonal.values.arrays import Int64Array
 from zonal.values.progress import Progress, only_notices
 from zonal.worker.machine import processors
 
@@ -128,27 +130,34 @@ def plan_clustering(
         )  # fmt: skip
     by, writing = units[0].by if len(units) == 1 else None, job.writing(new_run())
     division = divide(job.table, job.snapshot, groups, job.layout, writing, by=by)
-    sizes = division.survey.sizes
-    rows = sum(sizes.rows.values())
-    chosen = np.concatenate(groups)
+    sizes, chosen = division.survey.sizes, np.concatenate(groups)
+    change = _change(job.snapshot, chosen, len(groups), division, expected)
     return ClusteringPlan(
         table=job.snapshot.name,
         format=job.snapshot.format,
         layout=str(job.layout),
-        change=replace(
-            expected,
-            files=len(chosen),
-            bytes=int(job.snapshot.files.sizes[chosen].sum()),
-            rows=rows,
-            partitions=len({*job.snapshot.files.partition[chosen].tolist()}),
-            commits=len(groups),
-            new_files=division.files,
-            new_bytes=round(rows * sizes.row_bytes),
-        ),
-        time=EstimatedTime(START_SECONDS + rows * sizes.row_seconds * OVERHEAD / processors(), processors()),
+        change=change,
+        time=EstimatedTime(START_SECONDS + change.rows * sizes.row_seconds * OVERHEAD / processors(), processors()),
         reads=PlannedReads.of(learned),
         merging=merging,
         lookups=division.lookups if len(units) == 1 else (),
         note=too_small(job.snapshot, job.snapshot.files.paths.take(pa.array(chosen)).to_pylist(), job.layout),
         properties=() if job.files.keep_properties else writing.properties,
+    )
+
+
+def _change(
+    snapshot: Snapshot, chosen: Int64Array, commits: int, division: Division, expected: PlannedFiles
+) -> PlannedFiles:
+    """Add what would be rewritten, and into what, to the size that new files would have."""
+    rows = sum(division.survey.sizes.rows.values())
+    return replace(
+        expected,
+        files=len(chosen),
+        bytes=int(snapshot.files.sizes[chosen].sum()),
+        rows=rows,
+        partitions=len({*snapshot.files.partition[chosen].tolist()}),
+        commits=commits,
+        new_files=division.files,
+        new_bytes=round(rows * division.survey.sizes.row_bytes),
     )

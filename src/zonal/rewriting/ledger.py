@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from zonal.history.records import LedgerRecord
 from zonal.history.store import History
 from zonal.layouts.layout import Layout, short_text
-from zonal.rewriting.committed import Done
+from zonal.rewriting.done import Done
 from zonal.rewriting.learned import Predicted
 from zonal.snapshot import Snapshot
 from zonal.upkeep.account import account_of, goes_back

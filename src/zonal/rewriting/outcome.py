@@ -9,13 +9,13 @@ from datetime import timezone as zones
 
 from zonal.display import Display, Shown
 from zonal.errors import ZonalError
-from zonal.history.opened import Database, opened
+from zonal.history.opened import Database, opened, remember_run
 from zonal.history.records import RunRecord
 from zonal.layouts.layout import Layout, short_text
 from zonal.picture.picture import Picture
 from zonal.plan.file_size import size_reason
 from zonal.plan.rewrite import Property
-from zonal.rewriting.committed import Done, RewrittenFiles
+from zonal.rewriting.done import Done, RewrittenFiles
 from zonal.rewriting.learned import Learned, Predicted
 from zonal.rewriting.ledger import LedgerEntry, kind_of_run
 from zonal.rewriting.request import Job, too_small
@@ -106,14 +106,8 @@ class RunAccount:
 
     def remembered(self, done: Clustering, entry: LedgerEntry) -> Clustering:
         """Add a run to the history; what is committed stays done where that fails, and a note says so."""
-        try:
-            with opened(self.database) as history:
-                if history is not None and done.run.versions:
-                    history.add_run(run_record(done))
-                    entry.keep(history)
-        except ZonalError as error:
-            return replace(done, note=_noted(done, f"The run isn't in the history. {error}"))
-        return done
+        problem = remember_run(self.database, run_record(done), entry.keep) if done.run.versions else ""
+        return replace(done, note=_noted(done, problem)) if problem else done
 
     def remember_part(self, job: Job, run: str, done: Done) -> None:
         """Add the commits of a run that failed later to the history, as far as that can be told."""

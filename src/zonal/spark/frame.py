@@ -22,9 +22,9 @@ from zonal.layouts.keys import key_words
 from zonal.layouts.layout import CURVES, Layout
 from zonal.layouts.ranks import Ranks
 from zonal.layouts.sort import heaviest_key, stable_order
-from zonal.spark.addresses import addressed, addresses
 from zonal.spark.failures import told_in_words
 from zonal.spark.reservoir import draw, merge, read_parts
+from zonal.spark.row_partitions import addressed, addresses
 from zonal.spark.session import check_worker_python, is_on_this_machine
 from zonal.spark.shipment import carried
 from zonal.spark.versions import collected, has_column_functions, refuse_unpassable

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from zonal.plan.placement import Placement
 from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
-from zonal.spark.addresses import addressed
 from zonal.spark.failures import told_in_words
 from zonal.spark.progress import Stage, watch
+from zonal.spark.row_partitions import addressed
 from zonal.spark.session import is_on_this_machine, settings
 from zonal.spark.shipment import carried
 from zonal.spark.splits import dealt

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zonal.spark.addresses import addresses
+from zonal.spark.row_partitions import addresses
 from zonal.worker.splits import Split, split_text
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from zonal.errors import PredicateError
 from zonal.predicates.expressions import And, Predicate, Unknown
 from zonal.predicates.scalars import Opaque, Session
 from zonal.sql.conditions import join, read_condition
-from zonal.sql.dialects import guess_dialect
+from zonal.sql.dialect_guess import guess_dialect
 from zonal.sql.pushdown import OTHERS
 from zonal.sql.reads import Read, reads_of
 from zonal.sql.relations import Definition, NamePath, World, table_path

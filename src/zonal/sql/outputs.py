@@ -12,7 +12,7 @@ from zonal.sql.relations import (
     OutputColumn,
     Outputs,
     Relation,
-    Tree,
+    RelationTree,
     World,
     read_from,
     relations_of,
@@ -28,7 +28,7 @@ class Names:
     """The relations of a FROM clause by number, which resolves a name to the relation that has the column."""
 
     def __init__(
-        self, tree: Tree | None, world: World, scope: NameScope, *, hidden: frozenset[str] = frozenset()
+        self, tree: RelationTree | None, world: World, scope: NameScope, *, hidden: frozenset[str] = frozenset()
     ) -> None:
         self.relations = [] if tree is None else relations_of(tree)
         self.outer = scope.outer
@@ -47,7 +47,7 @@ class Names:
         if tree is not None:
             self._share(tree)
 
-    def numbers(self, tree: Tree) -> frozenset[int]:
+    def numbers(self, tree: RelationTree) -> frozenset[int]:
         return frozenset(self._number[id(relation)] for relation in relations_of(tree))
 
     def owners(self, parts: NamePath) -> tuple[frozenset[int], int]:
@@ -98,7 +98,7 @@ class Names:
                 owners.setdefault(name, set()).add(number)
         self._owners = {name: frozenset(numbers) for name, numbers in owners.items()}
 
-    def _share(self, tree: Tree) -> None:
+    def _share(self, tree: RelationTree) -> None:
         """Note the columns that USING joins: each of them is a column of both sides."""
         spine: list[Joined] = []
         waiting = [tree]
@@ -112,7 +112,7 @@ class Names:
                 sides = [self._holders(name, side) for side in (join.left, join.right)]
                 self.shared[name] = self.shared.get(name, frozenset()).union(*sides)
 
-    def _holders(self, name: str, side: Tree) -> frozenset[int]:
+    def _holders(self, name: str, side: RelationTree) -> frozenset[int]:
         numbers = self.numbers(side)
         if shared := self.shared.get(name, frozenset()) & numbers:
             return shared

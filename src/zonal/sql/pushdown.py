@@ -11,7 +11,7 @@ from sqlglot import exp
 from zonal.errors import PredicateError
 from zonal.predicates.scalars import Opaque
 from zonal.sql.outputs import Names, column_at
-from zonal.sql.relations import Joined, NamePath, NameScope, Relation, Tree
+from zonal.sql.relations import Joined, NamePath, NameScope, Relation, RelationTree
 from zonal.sql.terms import is_word, path_of
 from zonal.sql.unusable import elsewhere, is_elsewhere
 
@@ -155,9 +155,11 @@ def _owners(node: exp.Expr, names: Names) -> frozenset[int]:
     return names.owners(path)[0] if path else frozenset()
 
 
-def pushed(tree: Tree, conditions: Sequence[exp.Expr], names: Names) -> Iterator[tuple[Relation, int, list[exp.Expr]]]:
+def pushed(
+    tree: RelationTree, conditions: Sequence[exp.Expr], names: Names
+) -> Iterator[tuple[Relation, int, list[exp.Expr]]]:
     """Yield the relations, their numbers, and the conditions that each of their rows must satisfy."""
-    waiting: list[tuple[Tree, list[exp.Expr]]] = [(tree, list(conditions))]
+    waiting: list[tuple[RelationTree, list[exp.Expr]]] = [(tree, list(conditions))]
     number = 0
     while waiting:
         node, held = waiting.pop()

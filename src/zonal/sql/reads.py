@@ -19,7 +19,7 @@ from zonal.sql.relations import (
     JoinKind,
     NameScope,
     Relation,
-    Tree,
+    RelationTree,
     World,
     conjuncts,
     ons_of,
@@ -247,7 +247,7 @@ def _without_aliases(conditions: list[exp.Expr], inside: Inside, effort: Effort)
 
 
 def _joined(
-    tree: Tree | None,
+    tree: RelationTree | None,
     held: Sequence[exp.Expr],
     names: Names,
     scope: NameScope,
@@ -288,7 +288,7 @@ def _listed(nodes: Sequence[exp.Expr]) -> dict[int, tuple[exp.Expr, ...]]:
     return keys
 
 
-def _loose_parts(tree: Tree | None) -> list[exp.Expr]:
+def _loose_parts(tree: RelationTree | None) -> list[exp.Expr]:
     """Return the expressions of a FROM clause outside of its queries."""
     if tree is None:
         return []

@@ -65,14 +65,14 @@ class Relation:
 class Joined:
     """Two sides of a join; `on` are conditions that all hold, `using` case-folded names that both sides share."""
 
-    left: "Tree"
-    right: "Tree"
+    left: "RelationTree"
+    right: "RelationTree"
     kind: JoinKind = "inner"
     on: tuple[exp.Expr, ...] = ()
     using: NamePath = ()
 
 
-Tree: TypeAlias = Relation | Joined
+RelationTree: TypeAlias = Relation | Joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class World:
         return is_meant and self.alias in ("", alias)
 
 
-def relations_of(tree: Tree) -> list[Relation]:
+def relations_of(tree: RelationTree) -> list[Relation]:
     """Return the relations of a tree from left to right, without recursion: joins may be thousands."""
     relations: list[Relation] = []
     waiting = [tree]
@@ -127,7 +127,7 @@ def relations_of(tree: Tree) -> list[Relation]:
     return relations
 
 
-def ons_of(tree: Tree) -> list[exp.Expr]:
+def ons_of(tree: RelationTree) -> list[exp.Expr]:
     """Return the ON conditions of all joins of a tree."""
     conditions: list[exp.Expr] = []
     waiting = [tree]
@@ -182,7 +182,7 @@ def _mentions(node: exp.Expr, name: str) -> bool:
     return any(table.name.casefold() == name and not table.args.get("db") for table in node.find_all(exp.Table))
 
 
-def read_from(node: exp.Expr, world: World, scope: NameScope) -> Tree | None:
+def read_from(node: exp.Expr, world: World, scope: NameScope) -> RelationTree | None:
     """Return the FROM clause of a SELECT as a tree; None if it has none."""
     clause = node.args.get("from_")
     if clause is None:
@@ -190,7 +190,7 @@ def read_from(node: exp.Expr, world: World, scope: NameScope) -> Tree | None:
     return _with_joins(read_item(clause.this, world, scope), node, world, scope)
 
 
-def read_item(node: exp.Expr, world: World, scope: NameScope) -> Tree:
+def read_item(node: exp.Expr, world: World, scope: NameScope) -> RelationTree:
     """Return one item of a FROM clause, with the joins in its brackets."""
     if isinstance(node, exp.Final):  # ClickHouse joins rows of one key before it looks at conditions
         inner = read_item(node.this, world, scope)
@@ -207,12 +207,12 @@ def read_item(node: exp.Expr, world: World, scope: NameScope) -> Tree:
     return _with_joins(_relation(node, world, scope), node, world, scope)
 
 
-def _hidden(tree: Tree) -> Tree:
+def _hidden(tree: RelationTree) -> RelationTree:
     """Wrap a tree in a join that lets no condition through."""
     return Joined(tree, Relation(frozenset(), names=()), "unclear")
 
 
-def _with_joins(tree: Tree, node: exp.Expr, world: World, scope: NameScope) -> Tree:
+def _with_joins(tree: RelationTree, node: exp.Expr, world: World, scope: NameScope) -> RelationTree:
     for join in node.args.get("joins") or []:
         using = tuple(name.name.casefold() for name in join.args.get("using") or [])
         right = read_item(join.this, world, scope)

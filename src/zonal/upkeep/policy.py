@@ -32,12 +32,12 @@ _NEARLY = 0.75
 _SMALL = 0.5
 """A file below this share of the target size is joined with others on the way."""
 
-Query = tuple[Bound, float]
+WeighedBound = tuple[Bound, float]
 """A predicate bound to the table's schema, and its weight."""
 
 
 def choose_merges(
-    snapshot: Snapshot, layout: Layout, terms: MergeTerms, account: Account, queries: Sequence[Query] = ()
+    snapshot: Snapshot, layout: Layout, terms: MergeTerms, account: Account, queries: Sequence[WeighedBound] = ()
 ) -> MergeChoice:
     """Decide what to merge in each partition; the same snapshot always gives the same answer."""
     runs = runs_of(snapshot, layout)
@@ -89,7 +89,7 @@ class _Partition:
     number: int
     files: Int64Array
     terms: MergeTerms
-    queries: Sequence[Query]
+    queries: Sequence[WeighedBound]
 
     @cached_property
     def target(self) -> float:

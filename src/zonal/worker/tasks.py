@@ -25,10 +25,10 @@ CHUNK_BYTES = 48 * 1024**2
 """Bytes of rows in memory that are placed together: the more, the fewer and larger the payloads."""
 
 Batches = Iterable[pa.RecordBatch]
-Step = Callable[[Batches], Iterator[pa.RecordBatch]]
+WorkerStep = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
-def read_step(reading: Reading, storage: Storage, placement: Placement) -> Step:
+def read_step(reading: Reading, storage: Storage, placement: Placement) -> WorkerStep:
     """Return the step from splits (one JSON text per row) to payloads and tallies."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -109,7 +109,7 @@ def _tallies(counts: list[ReadTally], checksum: int, tasks: int) -> pa.RecordBat
     return records(tasks_of, pieces, [0] * len(counts), payloads, [Odd()] * len(counts))
 
 
-def write_step(schema: pa.Schema, writing: Writing, placement: Placement) -> Step:
+def write_step(schema: pa.Schema, writing: Writing, placement: Placement) -> WorkerStep:
     """Return the step from the payloads of a task to its new files; `schema` is that of the rows as they were read."""
     form = Form(schema, placement.key_count, placement.few_valued)
 

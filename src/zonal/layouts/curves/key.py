@@ -52,7 +52,7 @@ def _check(kind: str, columns: int, bits: int) -> None:
     if not 1 <= columns <= MAX_COLUMNS:
         raise LayoutError(f"A key takes 1 to {MAX_COLUMNS} columns, not {columns}.")
     if not 1 <= bits <= most_bits(columns):
-        raise LayoutError(f"A key of {columns} columns takes 1 to {most_bits(columns)} bits a column, not {bits}.")
+        raise LayoutError(f"A key of {columns} columns takes 1 to {most_bits(columns)} bits per column, not {bits}.")
 
 
 def _encode_block(kind: str, codes: Sequence[npt.NDArray[np.unsignedinteger]], bits: int) -> tuple[UInt64Array, ...]:

@@ -19,7 +19,7 @@ from zonal.auditing.audit import (
     QueryReads,
 )
 from zonal.layouts.layout import Layout, short_text
-from zonal.rewriting.committed import RewrittenFiles
+from zonal.rewriting.done import RewrittenFiles
 from zonal.rewriting.dry_run import ClusteringPlan, EstimatedTime, PlannedFiles, PlannedMerges, PlannedReads
 from zonal.rewriting.outcome import Clustering, LookUps, Run
 from zonal.snapshot import TableVersion

@@ -59,7 +59,7 @@ def metrics_text(audits: Sequence[Audit]) -> str:
     labels = [_labels(audit) for audit in audits]
     for label, audit in zip(labels, audits, strict=True):
         if labels.count(label) > 1:
-            raise ZonalError(f"{quoted(audit.table.name, limit=200)} is there twice: a metric has one value a table.")
+            raise ZonalError(f"{quoted(audit.table.name, limit=200)} is there twice: a metric has one value per table.")
     lines = []
     for name, about, value_of in _GAUGES:
         values = [(label, value_of(audit)) for label, audit in zip(labels, audits, strict=True)]

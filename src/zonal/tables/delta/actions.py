@@ -19,7 +19,7 @@ from zonal.plan.rewrite import ColumnMetrics, Written
 from zonal.tables.delta.adds import LiveFile
 from zonal.tables.delta.schema import VARIANT, Steps
 
-Bound = str | int | float | Decimal
+JsonBound = str | int | float | Decimal
 
 PREFIX = 32
 """Characters of a string that statistics keep, as other writers do."""
@@ -134,24 +134,24 @@ def _places(kind: pa.DataType, steps: Steps) -> Iterator[Steps | None]:
         yield steps
 
 
-def _put(tree: dict[str, Any], steps: Steps, value: Bound | None) -> None:
+def _put(tree: dict[str, Any], steps: Steps, value: JsonBound | None) -> None:
     if value is not None:
         for step in steps[:-1]:
             tree = tree.setdefault(step, {})
         tree[steps[-1]] = value
 
 
-def lower_bound(metrics: ColumnMetrics) -> Bound | None:
+def lower_bound(metrics: ColumnMetrics) -> JsonBound | None:
     """Return a value at or below all others; None where the format keeps none."""
     return _bound(metrics.lower, up=False)
 
 
-def upper_bound(metrics: ColumnMetrics) -> Bound | None:
+def upper_bound(metrics: ColumnMetrics) -> JsonBound | None:
     """Return a value at or above all others; None where the format keeps none, or with NaN, which is the greatest."""
     return None if metrics.nans else _bound(metrics.upper, up=True)
 
 
-def _bound(bound: pa.Scalar | None, *, up: bool) -> Bound | None:
+def _bound(bound: pa.Scalar | None, *, up: bool) -> JsonBound | None:
     """Convert a bound to its form in JSON; None for types whose bounds the format doesn't keep, such as booleans."""
     if bound is None or not bound.is_valid:
         return None

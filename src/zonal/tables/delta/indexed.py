@@ -29,7 +29,7 @@ _SIZED = re.compile(r"string|(var)?char\(\d+\)|decimal(\(.*\))?")
 
 
 @dataclass(frozen=True)
-class Place:
+class LeafPlace:
     """A leaf column as the properties count it: every field that isn't a struct, lists, maps and variants included."""
 
     names: Steps
@@ -111,13 +111,13 @@ def column_list(text: str) -> list[Steps] | None:
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`.,]+))\s*([.,]|\Z)")
 
 
-def _left_out(metadata: Metadata, places: Sequence[Place], keys: Collection[str]) -> list[Place]:
+def _left_out(metadata: Metadata, places: Sequence[LeafPlace], keys: Collection[str]) -> list[LeafPlace]:
     """Return the keys whose statistics could be used, but aren't."""
     used, own = set(_used(metadata, places)), _steps_of(metadata, keys)
     return [place for place in places if place.bounded and place.steps in own and place.steps not in used]
 
 
-def _used(metadata: Metadata, places: Sequence[Place]) -> Iterator[Steps]:
+def _used(metadata: Metadata, places: Sequence[LeafPlace]) -> Iterator[Steps]:
     listed = metadata.configuration.get(STATS_COLUMNS)
     names = None if listed is None else column_list(listed)
     if names is None:
@@ -146,20 +146,20 @@ def _steps_of(metadata: Metadata, keys: Collection[str]) -> set[Steps]:
     return {leaf.steps for leaf in Columns.of(metadata).leaves if leaf.name in keys} if keys else set()
 
 
-def _written(place: Place) -> str:
+def _written(place: LeafPlace) -> str:
     return ".".join(
         name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name.replace('`', '``')}`" for name in place.names
     )
 
 
-def _places(metadata: Metadata) -> list[Place]:
+def _places(metadata: Metadata) -> list[LeafPlace]:
     """Return the leaves in order, as Spark counts them: without partition columns, with columns of type void."""
     mapped = metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
     fields = [member for member in json.loads(metadata.schema)["fields"] if member["name"] not in metadata.partitioning]
     return list(_below(fields, mapped, (), ()))
 
 
-def _below(fields: Sequence[Mapping[str, Any]], mapped: bool, names: Steps, steps: Steps) -> Iterator[Place]:
+def _below(fields: Sequence[Mapping[str, Any]], mapped: bool, names: Steps, steps: Steps) -> Iterator[LeafPlace]:
     for member in fields:
         kind, metadata = member["type"], member.get("metadata") or {}
         name = member["name"]
@@ -169,4 +169,4 @@ def _below(fields: Sequence[Mapping[str, Any]], mapped: bool, names: Steps, step
             yield from _below(kind["fields"], mapped, path, place)
         else:
             ordered = isinstance(kind, str) and (kind in _ORDERED or _SIZED.fullmatch(kind) is not None)
-            yield Place(path, place, ordered and "__COLLATIONS" not in metadata)
+            yield LeafPlace(path, place, ordered and "__COLLATIONS" not in metadata)

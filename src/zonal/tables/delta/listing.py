@@ -204,7 +204,7 @@ class LogFolder:
 
 
 def _complete_checkpoints(infos: Iterable[pa.fs.FileInfo]) -> dict[int, tuple[pa.fs.FileInfo, ...]]:
-    """Choose one checkpoint a version; a multi-part one counts only with all its parts ("Multi-part checkpoint")."""
+    """Choose one checkpoint per version; a multi-part one counts only with all its parts ("Multi-part checkpoint")."""
     found: dict[int, dict[tuple[int, str], dict[int, pa.fs.FileInfo]]] = {}
     for info in infos:
         if match := _CHECKPOINT.fullmatch(info.base_name):

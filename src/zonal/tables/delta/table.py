@@ -25,10 +25,10 @@ from zonal.tables.delta.commit import commit, log_folder, new_versions
 from zonal.tables.delta.features import blockers_of, may_have_vectors, refuse_unreadable, refuse_unwritable
 from zonal.tables.delta.files import files_of
 from zonal.tables.delta.indexed import covering, indexed, unused
+from zonal.tables.delta.layout_commit import DeltaRecording
 from zonal.tables.delta.listing import LogFolder
 from zonal.tables.delta.log import State, named_in, replay
 from zonal.tables.delta.partition_values import constants
-from zonal.tables.delta.recording import DeltaRecording
 from zonal.tables.delta.replacement import DeltaReplacement
 from zonal.tables.delta.scan import Columns
 from zonal.tables.delta.schema import read_schema

@@ -23,7 +23,7 @@ from zonal.tables.iceberg.field_ids import (
     Fields,
 )
 
-Key = tuple[object, ...]
+HashedPartition = tuple[object, ...]
 """A partition, hashable: the id of its spec, then pairs of partition field id and value."""
 
 
@@ -33,7 +33,7 @@ class Delete(NamedTuple):
     kind: Literal["vector", "position", "equality"]
     sequence: int
     rows: int
-    key: Key
+    key: HashedPartition
     target: str | None
     """The only data file it is about, where that is known."""
     paths: tuple[bytes, bytes] | None
@@ -46,7 +46,7 @@ class Delete(NamedTuple):
     """Field ids of the columns that equality deletes compare."""
 
 
-def partition_key(spec_id: int, file: Fields) -> Key:
+def partition_key(spec_id: int, file: Fields) -> HashedPartition:
     """Make the partition hashable; one NaN object stands for all, since tuples compare by identity first."""
     values = ((name, file[PARTITION][name]) for name in sorted(file[PARTITION]))
     return (spec_id, *((name, math.nan if value != value else value) for name, value in values))  # noqa: PLR0124
@@ -89,8 +89,8 @@ class DeleteIndex:
     def __init__(self, deletes: Sequence[Delete], global_specs: set[int]) -> None:
         self.deletes = deletes
         self._by_file: dict[str, list[int]] = defaultdict(list)
-        by_partition: dict[Key, list[int]] = defaultdict(list)
-        equality: dict[Key, list[int]] = defaultdict(list)
+        by_partition: dict[HashedPartition, list[int]] = defaultdict(list)
+        equality: dict[HashedPartition, list[int]] = defaultdict(list)
         for number, delete in enumerate(deletes):
             if delete.kind == "equality":
                 equality[() if delete.key[0] in global_specs else delete.key].append(number)
@@ -100,12 +100,12 @@ class DeleteIndex:
                 by_partition[delete.key].append(number)
         self._by_partition = {key: _PathRanges(numbers, deletes) for key, numbers in by_partition.items()}
         self._equality = {key: sorted(numbers, key=self._sequence) for key, numbers in equality.items()}
-        self._known: dict[tuple[Key, int], tuple[int, ...]] = {}
+        self._known: dict[tuple[HashedPartition, int], tuple[int, ...]] = {}
 
     def _sequence(self, number: int) -> int:
         return self.deletes[number].sequence
 
-    def positions(self, path: str, sequence: int, key: Key) -> list[int]:
+    def positions(self, path: str, sequence: int, key: HashedPartition) -> list[int]:
         """Return the deletion vector of a file, or else its position deletes: of its sequence number or a later one."""
         own = [number for number in self._by_file.get(path, ()) if self._sequence(number) >= sequence]
         # A deletion vector holds the position deletes before it, which then don't apply.
@@ -114,7 +114,7 @@ class DeleteIndex:
         ranges = self._by_partition.get(key)
         return own if ranges is None else own + ranges.find(path, sequence)
 
-    def equality(self, sequence: int, key: Key) -> tuple[int, ...]:
+    def equality(self, sequence: int, key: HashedPartition) -> tuple[int, ...]:
         """Return the equality deletes of a file: those with a strictly higher sequence number, the oldest first."""
         if not self._equality:
             return ()

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyiceberg.io import FileIO
 
 from zonal.snapshot import UNKNOWN
-from zonal.tables.iceberg.deletes import Delete, DeleteIndex, Key
+from zonal.tables.iceberg.deletes import Delete, DeleteIndex, HashedPartition
 from zonal.tables.iceberg.field_ids import (
     FORMAT,
     KEY_METADATA,
@@ -60,7 +60,7 @@ class LiveFiles:
     """Id of each file's first row, or UNKNOWN."""
     partition: Int64Array
     """Number of each file's key in `keys`."""
-    keys: tuple[Key, ...]
+    keys: tuple[HashedPartition, ...]
     deletes: DeleteIndex
     metrics: tuple[Metrics, ...]
     encrypted: bool
@@ -86,7 +86,7 @@ def read_live(
     cache = ManifestCache() if cache is None else cache
     parts = cache.read(io, read_lines(io, manifest_list), columns)
     rows = [row for part in parts for row in part.files]
-    numbers: dict[Key, int] = {}
+    numbers: dict[HashedPartition, int] = {}
     partition = _ints(numbers.setdefault(row.key, len(numbers)) for row in rows)
     return LiveFiles(
         paths=pa.array([row.path for row in rows], pa.string()),
@@ -141,7 +141,7 @@ class _File(NamedTuple):
     sequence: int
     first_row_id: int
     snapshot_id: int
-    key: Key
+    key: HashedPartition
     encrypted: bool
 
 

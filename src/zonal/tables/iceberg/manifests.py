@@ -17,7 +17,7 @@ from zonal.errors import TableError, quoted
 from zonal.storage import refuse_special
 from zonal.storage.causes import store_in, told
 from zonal.tables.iceberg.avro import records
-from zonal.tables.iceberg.deletes import Delete, Key, delete_of, partition_key
+from zonal.tables.iceberg.deletes import Delete, HashedPartition, delete_of, partition_key
 from zonal.tables.iceberg.field_ids import (
     ADDED_BY,
     ADDED_FILES,
@@ -81,7 +81,7 @@ class ManifestEntry(NamedTuple):
         return int(self.file.get(CONTENT_SIZE) or self.file[SIZE])
 
     @property
-    def key(self) -> Key:
+    def key(self) -> HashedPartition:
         """Return its partition spec and partition values, hashable."""
         return partition_key(self.spec_id, self.file)
 

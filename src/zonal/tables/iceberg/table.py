@@ -30,9 +30,9 @@ from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.expiry import expire
 from zonal.tables.iceberg.files import blockers_of, field_text, files_of, set_fields
 from zonal.tables.iceberg.io import opened_by_storage
+from zonal.tables.iceberg.layout_commit import record
 from zonal.tables.iceberg.live_files import LiveFiles, ManifestCache, read_live
 from zonal.tables.iceberg.operations import commit_of, time_of
-from zonal.tables.iceberg.recording import record
 from zonal.tables.iceberg.scan import global_specs, scan
 from zonal.tables.iceberg.settings import storage_of, writing_of
 from zonal.tables.iceberg.spare_files import needed_files, spare_files

@@ -1,4 +1,4 @@
-"""What others must know of Iceberg tables."""
+"""What an Iceberg table tells of its own rules and limits."""
 
 import re
 from collections.abc import Mapping

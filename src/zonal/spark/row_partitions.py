@@ -6,7 +6,7 @@ hashes to its number, whatever `n` is. Where an engine hashes in another way, ro
 partitions are less even then, and nothing is lost.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zonal.values.arrays import Int32Array, Int64Array
-
-Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+from zonal.worker.tasks import WorkerStep
 
 
 def addresses(partitions: Int32Array | Int64Array) -> Int32Array:
@@ -33,7 +32,7 @@ def addresses(partitions: Int32Array | Int64Array) -> Int32Array:
     return word.view(np.int32)
 
 
-def addressed(step: Step) -> Step:
+def addressed(step: WorkerStep) -> WorkerStep:
     """Return the step with addresses in its first column, which holds numbers of partitions."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
