@@ -10,6 +10,7 @@ from typing import Literal
 from zonal.picture.picture import Picture
 from zonal.report.wording import Fact
 from zonal.skipping.depth import Depth
+from zonal.verbs.trend import TrendPoint
 
 Mood = Literal["good", "other", "bad"]
 
@@ -136,6 +137,13 @@ class DepthChart:
 
 
 @dataclass(frozen=True)
+class LedgerChart:
+    """What runs rewrote, and what queries read against a fresh layout, over time: a chart on a page."""
+
+    points: Sequence[TrendPoint]
+
+
+@dataclass(frozen=True)
 class Colophon:
     """How a page was made."""
 
@@ -154,5 +162,6 @@ Block = (
     | FileChart
     | ReadsChart
     | DepthChart
+    | LedgerChart
     | Colophon
 )

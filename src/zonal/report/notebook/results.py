@@ -14,6 +14,7 @@ from zonal.picture.picture import Picture
 from zonal.report.blocks import Block, Facts, FileChart, Lines, Paragraph, Sentences, TableBlock, Title
 from zonal.report.explanation import explanation_blocks
 from zonal.report.health import health_blocks
+from zonal.report.ledger import ledger_blocks
 from zonal.report.notebook.rectangles import rectangles
 from zonal.report.page.frame import NOTHING, Html, Row, described, element, joined, listed, name, table, text
 from zonal.report.palette import NOTEBOOK_LINE
@@ -42,6 +43,7 @@ from zonal.values.sizes import size_text
 from zonal.verbs.clean import Cleaning
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import TableHealth
+from zonal.verbs.trend import Trend
 
 MOST_ROWS = 12
 _LONG = 600
@@ -161,6 +163,10 @@ def _health(health: TableHealth) -> Iterator[Html]:
 
 def _explanation(explanation: Explanation) -> Iterator[Html]:
     return _blocks(explanation_blocks(explanation))
+
+
+def _trend(trend: Trend) -> Iterator[Html]:
+    return _blocks(ledger_blocks(trend))
 
 
 def _advice(advice: Advice) -> Iterator[Html]:
@@ -296,4 +302,5 @@ _WRITERS: tuple[tuple[type[Shown], Callable[..., Iterator[Html]]], ...] = (
     (Appended, _appended),
     (Audit, _audit),
     (Cleaning, _cleaning),
+    (Trend, _trend),
 )

@@ -9,6 +9,7 @@ from zonal.report.blocks import (
     DepthChart,
     Facts,
     FileChart,
+    LedgerChart,
     Lines,
     Listing,
     Paragraph,
@@ -34,6 +35,7 @@ from zonal.report.page.frame import (
     table,
     text,
 )
+from zonal.report.page.ledger_chart import ledger_chart
 from zonal.report.page.share_charts import reads_chart
 
 _LONG = 600
@@ -62,6 +64,8 @@ def chart_of(block: Block) -> tuple[str, Chart | None] | None:
             return "What each query reads", reads_chart(picture)
         case DepthChart(versions):
             return "How deep files lie", depth_chart(versions)
+        case LedgerChart(points):
+            return "The course", ledger_chart(points)
     return None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from zonal.layouts.layout import short_text
 from zonal.report.explanation import explanation_blocks
 from zonal.report.health import health_blocks
+from zonal.report.ledger import ledger_blocks
 from zonal.report.page.audit import audit_page
 from zonal.report.page.blocks import blocks_page
 from zonal.report.page.charts import charted, scripts_of
@@ -29,8 +30,9 @@ from zonal.report.wording import Fact, lookup_text, plural, share_text
 from zonal.rewriting.outcome import Clustering, KeyDepth
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import TableHealth
+from zonal.verbs.trend import Trend
 
-__all__ = ["audit_page", "clustering_page", "explanation_page", "health_page"]
+__all__ = ["audit_page", "clustering_page", "explanation_page", "health_page", "trend_page"]
 
 _LONG = 600
 
@@ -43,6 +45,11 @@ def health_page(health: TableHealth) -> str:
 def explanation_page(explanation: Explanation) -> str:
     """Return the page of what a query reads."""
     return blocks_page(f"zonal explain: {explanation.table}", explanation_blocks(explanation))
+
+
+def trend_page(trend: Trend) -> str:
+    """Return the page of a table's ledger."""
+    return blocks_page(f"zonal audit --trend: {trend.table}", ledger_blocks(trend))
 
 
 def _facts(facts: Iterator[Fact]) -> Html:
