@@ -88,7 +88,9 @@ def audit(
         int | None,
         typer.Option(metavar="N", min=1, help="Audit the last N versions, from metadata alone.", show_default=False),
     ] = None,
-    trend: Annotated[bool, typer.Option("--trend", help="Print the audits and rewrites so far, and stop.")] = False,
+    trend: Annotated[
+        bool, typer.Option("--trend", help="Print audits, rewrites and the ledger so far, and stop.")
+    ] = False,
     alert_ratio: Annotated[float, typer.Option(metavar="RATIO", help="Alert above this ratio.")] = 0.3,
     alert_worse: Annotated[
         float, typer.Option(metavar="PART", help="Alert if worse than the best of the last audits by more than this.")
@@ -141,7 +143,7 @@ def audit(
         if trend:
             _refuse_others(context, _WITH_TREND, "--trend prints what was audited before", "give no --trend")
             Alerts(alert_ratio).check()
-            _print_trend(opened(table, catalog, storage_option), kept, alert_ratio, output)
+            _print_trend(opened(table, catalog, storage_option), kept, alert_ratio, output, report)
             return
         if not queries:
             raise ZonalError("Give the log of queries to replay with --queries.")
@@ -170,7 +172,7 @@ _WITH_CONFIG = frozenset(
 
 
 _WITH_TREND = frozenset(
-    ("table", "trend", "database", "no_database", "alert_ratio", "output", "catalog", "storage_option")
+    ("table", "trend", "database", "no_database", "alert_ratio", "output", "catalog", "storage_option", "report")
 )
 
 
@@ -371,19 +373,27 @@ def _only(audit: "Audit", others: "Sequence[Audit]") -> "Audit":
     return audit
 
 
-def _print_trend(table: "Table", kept: "History | None", limit: float, output: AuditOutput) -> None:
+def _print_trend(
+    table: "Table", kept: "History | None", limit: float, output: AuditOutput, report: Path | None
+) -> None:
+    from zonal.report.ledger import ledger_blocks  # noqa: PLC0415
     from zonal.report.machine.json_form import to_json  # noqa: PLC0415
     from zonal.report.terminal.blocks import print_blocks  # noqa: PLC0415
     from zonal.report.trend import trend_blocks  # noqa: PLC0415
-    from zonal.tables.registry import read_snapshot  # noqa: PLC0415
+    from zonal.verbs.trend import trend  # noqa: PLC0415
 
     if kept is None:
         raise ZonalError("--trend prints what the database has: leave out --no-database.")
     if output is AuditOutput.prometheus:
         raise ZonalError("--trend is printed as text or JSON: leave out --output prometheus.")
-    snapshot = read_snapshot(table)
-    audits, runs = kept.audits(snapshot.location), kept.runs(snapshot.location)
-    if output is AuditOutput.json:
-        typer.echo(to_json({"audits": audits, "runs": runs}))
-    else:
-        print_blocks(Console(), trend_blocks(snapshot.name, audits, runs, limit))
+    course = trend(table, database=kept)
+    with printing():
+        if output is AuditOutput.json:
+            typer.echo(to_json(course))
+        else:
+            print_blocks(Console(), trend_blocks(course.table, course.audits, course.runs, limit))
+            print_blocks(Console(), ledger_blocks(course))
+    if report is not None:
+        from zonal.report.page.blocks import blocks_page  # noqa: PLC0415 - reads the charts' library
+
+        write_report(report, blocks_page(ledger_blocks(course)))

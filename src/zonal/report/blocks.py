@@ -12,6 +12,7 @@ from zonal.history.records import AuditRecord, RunRecord
 from zonal.picture.picture import Picture
 from zonal.report.wording import Fact
 from zonal.skipping.depth import Depth
+from zonal.verbs.trend import TrendPoint
 
 Mood = Literal["good", "other", "bad"]
 
@@ -241,6 +242,13 @@ class QueriesChart:
 
 
 @dataclass(frozen=True)
+class LedgerChart:
+    """What runs rewrote, and what queries read against a fresh layout, over time: a chart on a page."""
+
+    points: Sequence[TrendPoint]
+
+
+@dataclass(frozen=True)
 class Colophon:
     """How a page was made."""
 
@@ -265,5 +273,6 @@ Block = (
     | TrendChart
     | CommitsChart
     | QueriesChart
+    | LedgerChart
     | Colophon
 )

@@ -1,6 +1,6 @@
 """Keep a table's ledger: one entry per run that committed, with what arrived since the run before it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
@@ -14,9 +14,9 @@ from zonal.layouts.layout import Layout, short_text
 from zonal.rewriting.done import Done
 from zonal.rewriting.learned import Predicted
 from zonal.snapshot import Snapshot
-from zonal.upkeep.account import account_of, goes_back
+from zonal.upkeep.account import account_of, that_count
 from zonal.upkeep.freshness import lookup_shares
-from zonal.upkeep.tallies import Tallies, Tally, tallies_of
+from zonal.upkeep.tallies import Tallies, Tally, sum_if_known, tallies_of
 
 RunKind = Literal["first", "merge", "layout", "append", "copy"]
 
@@ -49,20 +49,20 @@ class LedgerEntry:
         What is in the table and arrived nobody knows when counts for this run.
         """
         tallies = tallies_of(self.after)
-        records = {record.run: record for record in known}
-        others = [record for record in _news(self.after, tallies, records) if record.run != self.run]
-        found = [*others, self._own(tallies, records)]
-        records.update({record.run: record for record in found})
+        records = {record.run: record for record in that_count(tallies, known)}
+        found = {record.run: record for record in _news(self.after, tallies, records)}
+        own = self._own(found.get(self.run) or records.get(self.run), tallies)
+        records |= found | {self.run: own}
         account = account_of(self.after, list(records.values()))
-        runs = records.keys() if not tallies.whole else {tally.run for tally in tallies.runs} | {self.run}
-        lacking = account.arrived - account.waiting - sum(records[run].arrived_bytes for run in runs)
-        own = found[-1]
-        return [*others, replace(own, arrived_bytes=own.arrived_bytes + max(lacking, 0))]
+        lacking = account.arrived - account.waiting - sum(record.arrived_bytes for record in records.values())
+        found[self.run] = replace(own, arrived_bytes=own.arrived_bytes + max(lacking, 0))
+        return list(found.values())
 
-    def _own(self, tallies: Tallies, records: dict[str, LedgerRecord]) -> LedgerRecord:
-        told = _by_log(self.after, self._tally(tallies), tallies, records)
-        shares = self.shares or (None, None)
-        asked = self.predicted
+    def _own(self, told: LedgerRecord | None, tallies: Tallies) -> LedgerRecord:
+        """Return this run as the commits tell it, or as it knows itself where they have expired, with what it knows."""
+        if told is None or told.commits < len(self.done.versions):
+            told = _by_log(self.after, self._tally(), tallies, {})
+        shares, asked = self.shares or (None, None), self.predicted
         return replace(
             told,
             kind=self.kind,
@@ -77,33 +77,35 @@ class LedgerEntry:
             fresh_query_share=None if asked is None else asked.share_predicted,
         )
 
-    def _tally(self, tallies: Tallies) -> Tally:
-        """Return the run as the commits tell it; where these are gone already, as it knows itself."""
-        own = next((tally for tally in tallies.runs if tally.run == self.run), None)
-        if own is not None and len(own.versions) >= len(self.done.versions):
-            return own
+    def _tally(self) -> Tally:
         size, brings = self.done.change.added_bytes, self.kind in ("append", "copy")
         arrived, rewritten = (size, 0) if brings else (0, size)
         return Tally(self.run, self.done.versions, None, arrived, None, rewritten, brings, exact=False)
 
 
-def _news(after: Snapshot, tallies: Tallies, records: dict[str, LedgerRecord]) -> Iterator[LedgerRecord]:
-    """Yield runs that another history has, or that ended before they could be kept, by what the commits tell."""
-    for tally in tallies.runs:
-        known = records.get(tally.run)
-        if known is None:
-            yield _by_log(after, tally, tallies, records)
-        elif known.commits < len(tally.versions):
-            told = _by_log(after, tally, tallies, records)
-            names = ("version", "finished", "commits", "arrived_bytes", "arrived_rows", "rewritten_bytes", "exact")
-            yield replace(known, **{name: getattr(told, name) for name in names})
+def _news(after: Snapshot, tallies: Tallies, records: Mapping[str, LedgerRecord]) -> Iterator[LedgerRecord]:
+    """Yield runs of which the ledger lacks commits: they are kept elsewhere, still go on, or were killed."""
+    for tally in tallies.after({run: record.version for run, record in records.items()}):
+        told = _by_log(after, tally, tallies, records)
+        if (known := records.get(tally.run)) is None:
+            yield told
+            continue
+        yield replace(
+            known,
+            version=told.version,
+            finished=told.finished,
+            commits=known.commits + told.commits,
+            arrived_bytes=known.arrived_bytes + told.arrived_bytes,
+            arrived_rows=sum_if_known(known.arrived_rows, told.arrived_rows),
+            rewritten_bytes=known.rewritten_bytes + told.rewritten_bytes,
+            exact=known.exact and told.exact,
+        )
 
 
-def _by_log(after: Snapshot, tally: Tally, tallies: Tallies, records: dict[str, LedgerRecord]) -> LedgerRecord:
+def _by_log(after: Snapshot, tally: Tally, tallies: Tallies, records: Mapping[str, LedgerRecord]) -> LedgerRecord:
     """Return a run as the commits tell it; what arrived before the first of them is known only if they go back far."""
-    known = records.get(tally.run)
-    is_first = not tallies.runs or tally.run == tallies.runs[0].run
-    reaches = not is_first or (known is not None and known.exact) or goes_back(tallies, list(records.values()))
+    is_first = not tallies.commits or tally.versions[0] == tallies.commits[0].versions[0]
+    reaches = tallies.whole or any(record.version == tallies.start for record in records.values())
     return LedgerRecord(
         table=after.name,
         location=after.location,
@@ -116,7 +118,7 @@ def _by_log(after: Snapshot, tally: Tally, tallies: Tallies, records: dict[str, 
         arrived_bytes=tally.arrived_bytes,
         arrived_rows=tally.arrived_rows,
         rewritten_bytes=tally.rewritten_bytes,
-        exact=tally.exact and reaches,
+        exact=tally.exact and (reaches or not is_first),
     )
 
 

@@ -40,15 +40,18 @@ class Account:
 def account_of(snapshot: Snapshot, ledger: Sequence[LedgerRecord] = ()) -> Account:
     """Add up a table's commits; what expired ones did is told by the ledger, or unknown, and then counts as nothing."""
     tallies = tallies_of(snapshot)
-    told = {tally.run: tally for tally in tallies.runs}
     known = {record.run: record for record in that_count(tallies, ledger)}
-    pairs = [(known.get(run), told.get(run)) for run in {**known, **told}]
-    arrived = sum(max(_number(pair, "arrived_bytes")) for pair in pairs) + tallies.since.arrived_bytes
-    rewritten = sum(max(_number(pair, "rewritten_bytes")) for pair in pairs)
-    runs = [record or tally for record, tally in pairs]
-    first = known.get(tallies.runs[0].run) if tallies.runs else None
-    covered = first is not None or goes_back(tallies, ledger)
-    exact = covered and all(each.exact for each in (*runs, tallies.since) if each)
+    told = {tally.run: tally for tally in tallies.runs}
+    after = {tally.run: tally for tally in tallies.after({run: record.version for run, record in known.items()})}
+    arrived, rewritten = tallies.since.arrived_bytes, 0
+    for run in {**known, **told}:
+        both = [each for each in (known.get(run), after.get(run)) if each is not None]
+        commits = told.get(run, Tally())
+        arrived += max(commits.arrived_bytes, sum(each.arrived_bytes for each in both))
+        rewritten += max(commits.rewritten_bytes, sum(each.rewritten_bytes for each in both))
+    told_all = [each.exact for each in known.values()] + [each.exact for each in (*after.values(), tallies.since)]
+    goes_back = tallies.goes_back_to({record.version for record in known.values()})
+    exact = goes_back and all(told_all)
     arrived = arrived if exact else max(arrived, int(snapshot.files.sizes.sum()))
     return Account(arrived, rewritten, tallies.since.arrived_bytes, exact)
 
@@ -58,14 +61,5 @@ def that_count(tallies: Tallies, ledger: Sequence[LedgerRecord]) -> list[LedgerR
 
     Where all commits are there, only their runs are: others were rolled back, or of an older table in the same place.
     """
-    told = {tally.run for tally in tallies.runs}
-    return [record for record in ledger if not tallies.whole or record.run in told]
-
-
-def _number(pair: tuple[LedgerRecord | None, Tally | None], name: str) -> list[int]:
-    return [getattr(each, name) for each in pair if each is not None]
-
-
-def goes_back(tallies: Tallies, ledger: Sequence[LedgerRecord]) -> bool:
-    """Tell whether the commits go back to the table's first one, or to one of the ledger's runs."""
-    return tallies.whole or (tallies.start is not None and any(each.version == tallies.start for each in ledger))
+    told = {(tally.run, tally.versions[-1]) for tally in tallies.commits}
+    return [record for record in ledger if not tallies.whole or (record.run, record.version) in told]

@@ -5,8 +5,10 @@ delete counts with all that it wrote, since its files have lost the layout; one 
 writes no data. What can't be known is told: commits that have expired, and those that don't tell their bytes.
 """
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 
 from zonal.plan.run import RUN
 from zonal.snapshot import Commit, Snapshot
@@ -33,9 +35,10 @@ class Tally:
 
 @dataclass(frozen=True)
 class Tallies:
-    """All runs that a table's commits tell of, oldest first."""
+    """All commits of runs that lead to a version, oldest first."""
 
-    runs: tuple[Tally, ...] = ()
+    commits: tuple[Tally, ...] = ()
+    """One per commit of a run."""
     since: Tally = field(default_factory=Tally)
     """What arrived after the last of them."""
     whole: bool = False
@@ -43,20 +46,36 @@ class Tallies:
     start: int | None = None
     """The commit before the first that is known, which has expired; None where there is none."""
 
+    @cached_property
+    def runs(self) -> tuple[Tally, ...]:
+        """Put the commits of each run together."""
+        return joined(self.commits)
+
+    def after(self, versions: Mapping[str, int | None]) -> tuple[Tally, ...]:
+        """Return what runs did after the commits that are known as the last ones of some."""
+        places = {tally.versions[-1]: place for place, tally in enumerate(self.commits)}
+        ends = {run: places.get(version, -1) for run, version in versions.items() if version is not None}
+        return joined(tally for place, tally in enumerate(self.commits) if place > ends.get(tally.run, -1))
+
+    def goes_back_to(self, versions: Collection[int | None]) -> bool:
+        """Tell whether nothing is unknown since one of these commits, or since the table was made."""
+        known = {self.start, *(tally.versions[-1] for tally in self.commits)} - {None}
+        return self.whole or not known.isdisjoint(versions)
+
 
 def tallies_of(snapshot: Snapshot) -> Tallies:
     """Add up the commits that led to a snapshot: no other branches, and nothing that was rolled back."""
     line = _line(snapshot)
-    open_tally = Tally()
-    found: dict[str, Tally] = {}
+    waiting = Tally()
+    found: list[Tally] = []
     for commit in line:
         if (name := _run_of(commit)) is None:
-            open_tally = _arrived(open_tally, commit, snapshot)
+            waiting = _arrived(waiting, commit, snapshot)
         else:
-            found[name] = _joined(found.get(name), _ran(open_tally, commit, name))
-            open_tally = Tally()
+            found.append(_ran(waiting, commit, name))
+            waiting = Tally()
     start = line[0].parent if line else None
-    return Tallies(tuple(found.values()), open_tally, bool(line) and line[0].is_first, start)
+    return Tallies(tuple(found), waiting, bool(line) and line[0].is_first, start)
 
 
 def _line(snapshot: Snapshot) -> list[Commit]:
@@ -89,7 +108,7 @@ def _arrived(tally: Tally, commit: Commit, snapshot: Snapshot) -> Tally:
     return replace(
         tally,
         arrived_bytes=tally.arrived_bytes + size,
-        arrived_rows=None if rows is None or tally.arrived_rows is None else tally.arrived_rows + rows,
+        arrived_rows=sum_if_known(tally.arrived_rows, rows),
         exact=tally.exact and commit.added_bytes is not None,
     )
 
@@ -98,29 +117,37 @@ def _ran(tally: Tally, commit: Commit, name: str) -> Tally:
     """Close a tally with the commit of a run; one that made the table, a copy, brought rows as an append does."""
     brings = commit.kind == "append" or commit.is_first
     size = commit.added_bytes or 0
-    rows = None if tally.arrived_rows is None or commit.added_rows is None else tally.arrived_rows + commit.added_rows
     return Tally(
         run=name,
         versions=(commit.id,),
         time=commit.time,
         arrived_bytes=tally.arrived_bytes + (size if brings else 0),
-        arrived_rows=rows if brings else tally.arrived_rows,
+        arrived_rows=sum_if_known(tally.arrived_rows, commit.added_rows if brings else 0),
         rewritten_bytes=0 if brings else size,
         brings=brings,
         exact=tally.exact and commit.added_bytes is not None,
     )
 
 
-def _joined(first: Tally | None, second: Tally) -> Tally:
-    """Put the commits of a run together, between which rows may have arrived."""
-    if first is None:
-        return second
-    rows = (first.arrived_rows, second.arrived_rows)
+def joined(commits: Iterable[Tally]) -> tuple[Tally, ...]:
+    """Put the commits of each run together, between which rows may have arrived."""
+    found: dict[str, Tally] = {}
+    for each in commits:
+        found[each.run] = _both(found[each.run], each) if each.run in found else each
+    return tuple(found.values())
+
+
+def sum_if_known(first: int | None, second: int | None) -> int | None:
+    """Add numbers; None where one isn't known."""
+    return None if first is None or second is None else first + second
+
+
+def _both(first: Tally, second: Tally) -> Tally:
     return replace(
         second,
         versions=(*first.versions, *second.versions),
         arrived_bytes=first.arrived_bytes + second.arrived_bytes,
-        arrived_rows=None if None in rows else sum(each or 0 for each in rows),
+        arrived_rows=sum_if_known(first.arrived_rows, second.arrived_rows),
         rewritten_bytes=first.rewritten_bytes + second.rewritten_bytes,
         brings=first.brings and second.brings,
         exact=first.exact and second.exact,

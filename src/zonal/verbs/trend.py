@@ -1,4 +1,4 @@
-"""`trend`: what arrived in a table over time, what was rewritten, and what queries read."""
+"""`trend`: what arrived in a table, what runs rewrote, and what queries read against a fresh layout, over time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

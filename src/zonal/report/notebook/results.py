@@ -29,6 +29,7 @@ from zonal.report.cleaning import cleaning_blocks
 from zonal.report.clustering import clustering_blocks, plan_blocks
 from zonal.report.explanation import explanation_blocks
 from zonal.report.health import health_blocks
+from zonal.report.ledger import ledger_blocks
 from zonal.report.notebook.rectangles import rectangles
 from zonal.report.page.frame import NOTHING, Html, described, element, joined, listed, name, text
 from zonal.report.page.grid import written_grid
@@ -40,6 +41,7 @@ from zonal.rewriting.outcome import Clustering
 from zonal.verbs.clean import Cleaning
 from zonal.verbs.explain import Explanation
 from zonal.verbs.show import TableHealth
+from zonal.verbs.trend import Trend
 
 MOST_ROWS = 12
 _LONG = 600
@@ -157,4 +159,5 @@ _RESULTS: tuple[tuple[type[Shown], Callable[..., Iterator[Block]]], ...] = (
     (Appended, appended_blocks),
     (Audit, audit_blocks),
     (Cleaning, cleaning_blocks),
+    (Trend, ledger_blocks),
 )

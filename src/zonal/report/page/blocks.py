@@ -11,6 +11,7 @@ from zonal.report.blocks import (
     DepthChart,
     Facts,
     FileChart,
+    LedgerChart,
     Lines,
     Listing,
     Paragraph,
@@ -28,6 +29,7 @@ from zonal.report.page.charts import Chart, charted, scripts_of
 from zonal.report.page.file_charts import depth_chart, files_chart
 from zonal.report.page.frame import NOTHING, Html, described, element, joined, listed, name, page, section, text
 from zonal.report.page.grid import written_grid
+from zonal.report.page.ledger_chart import ledger_chart
 from zonal.report.page.share_charts import reads_chart
 
 _LONG = 600
@@ -65,6 +67,8 @@ def chart_of(block: Block) -> tuple[str, Chart | None] | None:
             return "Whose files are read", commits_chart(audit, numbers)
         case QueriesChart(audit):
             return "What each query reads", queries_chart(audit)
+        case LedgerChart(points):
+            return "The course", ledger_chart(points)
     return None
 
 

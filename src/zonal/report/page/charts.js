@@ -433,6 +433,26 @@
     show(fields[0], traces, layout(280, { xaxis, yaxis, shapes, annotations, margin }));
   }
 
+  // Lines over time, each with points of its own.
+  function drawCourses(fields, chart) {
+    const traces = chart.lines.map((each) => ({
+      type: "scatter",
+      mode: "lines+markers",
+      name: plain(each.name),
+      x: each.times,
+      y: each.values,
+      line: { color: color(each.color), width: 2 },
+      marker: { color: color(each.color), size: 6 },
+      hovertext: each.texts.map((text) => lines(text)),
+      hoverinfo: "text",
+    }));
+    const range = momentsOf(chart.lines.flatMap((each) => each.times)).map((moment) => new Date(moment).toISOString().slice(0, 23));
+    const nticks = Math.max(2, Math.floor(roomOf(fields[0]) / 110));
+    const xaxis = axis("", { type: "date", range, nticks, tickangle: 0, ticklabeloverflow: "hide past div" });
+    const yaxis = axis("", { rangemode: "tozero" });
+    show(fields[0], traces, layout(320, { xaxis, yaxis, showlegend: traces.length > 1, hovermode: "closest" }));
+  }
+
   function drawBars(fields, chart) {
     const places = chart.labels.map((_, at) => at);
     const traces = [
@@ -462,7 +482,7 @@
 
   // --- The page -------------------------------------------------------------------------------------------------
 
-  const KINDS = { files: drawFiles, depths: drawDepths, shares: drawShares, trend: drawTrend, bars: drawBars };
+  const KINDS = { files: drawFiles, depths: drawDepths, shares: drawShares, trend: drawTrend, bars: drawBars, courses: drawCourses };
 
   function draw(figure) {
     const chart = values[figure.dataset.chart];
