@@ -73,6 +73,8 @@ class State:
     domains: Mapping[str, str]
     """Configuration by domain, of those that weren't removed ("Domain Metadata")."""
     infos: Mapping[int, Info]
+    new_bytes: Mapping[int, int]
+    """Bytes of the files that each commit added, but for those that it gave a deletion vector: they were there."""
     transactions: Mapping[str, int]
     """The last version of each application that named its writes ("Transaction Identifiers")."""
     mark: Mark
@@ -110,7 +112,8 @@ def replay(
     log.prove(wanted)
     sources = [*(replayed.without_touched(source) for source in begun.sources), replayed.added()]
     infos = {n: info for n, info in sorted({**begun.infos, **replayed.infos}.items()) if n in log.commits}
-    commits = {n: _commit(n, info, log.commits[n]) for n, info in infos.items()}
+    new_bytes = {**begun.new_bytes, **replayed.new_bytes}
+    commits = {n: _commit(n, info, log.commits[n], new_bytes.get(n)) for n, info in infos.items()}
     newest = log.commits[wanted] if wanted in log.commits else log.checkpoints[wanted][0]
     return State(
         version=wanted,
@@ -121,6 +124,7 @@ def replay(
         commits=commits,
         domains=replayed.domains,
         infos=infos,
+        new_bytes=new_bytes,
         transactions=replayed.transactions,
         mark=mark,
         problems=begun.problems,
@@ -145,6 +149,7 @@ class _Begun:
     replayed: "_Replay"
     sources: Sequence[Adds]
     infos: Mapping[int, Info]
+    new_bytes: Mapping[int, int]
     added: Mapping[Key, int]
     problems: tuple[str, ...]
 
@@ -154,7 +159,7 @@ class _Begun:
         replayed = _Replay(resolve)
         replayed.protocol, replayed.metadata, replayed.domains = state.protocol, state.metadata, dict(state.domains)
         replayed.transactions = dict(state.transactions)
-        return cls(state.version, replayed, state.adds, state.infos, {}, state.problems)
+        return cls(state.version, replayed, state.adds, state.infos, state.new_bytes, {}, state.problems)
 
 
 def _begin(log: LogFolder, wanted: int, resolve: Callable[[str], str]) -> _Begun:
@@ -167,8 +172,8 @@ def _begin(log: LogFolder, wanted: int, resolve: Callable[[str], str]) -> _Begun
         except TableError as error:
             problems.append(str(error))
         else:
-            infos, added = _history(log, start, resolve)
-            return _Begun(start, replayed, sources, infos, added, tuple(problems))
+            infos, new_bytes, added = _history(log, start, resolve)
+            return _Begun(start, replayed, sources, infos, new_bytes, added, tuple(problems))
     gap = next(iter(log.lacks(0, wanted)), 0)
     raise TableError(f"{' '.join(problems)} The commit of version {gap} is missing, so nothing else tells the same.")
 
@@ -198,6 +203,7 @@ class _Replay:
         self.protocol: Protocol | None = None
         self.metadata: Metadata | None = None
         self.infos: dict[int, Info] = {}
+        self.new_bytes: dict[int, int] = {}
         self.domains: dict[str, str] = {}
         self.transactions: dict[str, int] = {}
         self._rows = AddedFiles()
@@ -207,7 +213,7 @@ class _Replay:
     def apply(self, actions: Iterable[Mapping[str, Any]], version: int) -> None:
         """Take the actions of one commit, or of a checkpoint with UNKNOWN as its version."""
         if version != UNKNOWN:
-            self.infos[version] = {}
+            self.infos[version], self.new_bytes[version] = {}, 0
         for action in actions:
             for name, body in action.items():
                 if body is not None:
@@ -223,6 +229,8 @@ class _Replay:
         if name == "add":
             path = self._located(body["path"])
             self._files[path, vector_id(body.get("deletionVector"))] = self._rows.append(body, path, version)
+            if version != UNKNOWN and not body.get("deletionVector"):
+                self.new_bytes[version] += body["size"]
         elif name == "remove":
             self._files[self._located(body["path"]), vector_id(body.get("deletionVector"))] = UNKNOWN
         elif name == "metaData":
@@ -277,28 +285,35 @@ def _keys(rows: pa.Table) -> list[Key]:
     return list(zip(rows["path"].to_pylist(), rows["vector"].to_pylist(), strict=True))
 
 
-def _history(log: LogFolder, start: int, resolve: Callable[[str], str]) -> tuple[dict[int, Info], dict[Key, int]]:
-    """Return what the commits up to a checkpoint, as far as the log still has them, tell: infos, and who added files.
+def _history(
+    log: LogFolder, start: int, resolve: Callable[[str], str]
+) -> tuple[dict[int, Info], dict[int, int], dict[Key, int]]:
+    """Return what the commits up to a checkpoint, as far as the log still has them, tell.
+
+    These are infos, the bytes that each of them added, and which of them added a file.
 
     They aren't needed to read the table, so a line that can't be read leaves its files without a version.
     """
     infos: dict[int, Info] = {}
+    new_bytes: dict[int, int] = {}
     added: dict[Key, int] = {}
     numbers = sorted((number for number in log.commits if number <= start), reverse=True)
     sizes = accumulate(log.commits[number].size or 0 for number in numbers)
     numbers = [number for number, size in zip(numbers, sizes, strict=True) if size <= HISTORY_BYTES]
     for number, text in zip(numbers, log.read_all(log.commits[n] for n in numbers), strict=True):
-        infos[number] = {}
+        infos[number], new_bytes[number] = {}, 0
         for line in text.split("\n"):
             if line.startswith(('{"add"', '{"commitInfo"')):
                 try:
                     action = json.loads(line)
                     if add := action.get("add"):
-                        added.setdefault((resolve(add["path"]), vector_id(add.get("deletionVector"))), number)
+                        vector = vector_id(add.get("deletionVector"))
+                        added.setdefault((resolve(add["path"]), vector), number)
+                        new_bytes[number] += 0 if vector else int(add["size"])
                     infos[number] = dict(action.get("commitInfo") or infos[number])
                 except (ValueError, TypeError, KeyError, RecursionError, TableError):
                     continue
-    return infos, added
+    return infos, new_bytes, added
 
 
 def _dated(source: Adds, added: Mapping[Key, int]) -> Adds:
@@ -336,7 +351,7 @@ def _read_checkpoint(log: LogFolder, infos: Iterable[pa.fs.FileInfo], replayed: 
 # --- history ---------------------------------------------------------------------------------------------------------
 
 
-def _commit(version: int, info: Info, file: pa.fs.FileInfo) -> Commit:
+def _commit(version: int, info: Info, file: pa.fs.FileInfo, new_bytes: int | None) -> Commit:
     parameters = info.get("operationParameters")
     details = {str(name): _text(value) for name, value in (parameters if isinstance(parameters, dict) else {}).items()}
     if engine := info.get("engineInfo") or info.get("clientVersion"):  # older ones of delta-rs know the latter only
@@ -344,6 +359,7 @@ def _commit(version: int, info: Info, file: pa.fs.FileInfo) -> Commit:
     # "In-Commit Timestamps": where a table has them, they are the version's time.
     time = moment(info.get("inCommitTimestamp")) or moment(info.get("timestamp")) or file.mtime
     operation = _text(info.get("operation", "UNKNOWN"))
+    told = _metric(info, "numAddedBytes", "numOutputBytes")  # which delta-rs doesn't tell
     return Commit(
         version,
         time,
@@ -353,7 +369,7 @@ def _commit(version: int, info: Info, file: pa.fs.FileInfo) -> Commit:
         kind=kind_of(operation, details),
         writer=writer_of(details),
         only_adds=not version,  # there is nothing before the first version that it could remove
-        added_bytes=_metric(info, "numAddedBytes", "numOutputBytes"),
+        added_bytes=new_bytes if told is None else told,
     )
 
 
