@@ -11,6 +11,7 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.snapshot import UNKNOWN, Bounds, Commit, Files, Snapshot
 from zonal.upkeep.account import account_of
+from zonal.upkeep.arriving import arriving_delays
 from zonal.upkeep.merges import MergeTerms
 from zonal.upkeep.policy import choose_merges
 
@@ -51,6 +52,17 @@ class GrowingTable:
                 if len(piece):
                     name = f"/t/part-{len(self.commits)}-{len(self.files)}.parquet"
                     self.files.append(MemoryFile(piece, None, name, int(part)))
+        size = len(rows) * ROW_BYTES
+        self.commits.append(Commit(len(self.commits), None, "WRITE", {}, kind="append", added_bytes=size))
+
+    def append_run(self, rows, *, wait=True):
+        """Add files with these rows that are clustered as they come, as `append` does it."""
+        arriving = [pa.chunked_array([values[rows]]) for values in self.data.values()]
+        delays = arriving_delays(self.snapshot(), tuple(self.data), arriving, len(rows)) if wait else ()
+        run = f"20260101-000000-{len(self.commits):08x}"
+        for number, piece in enumerate(self.clustered(rows, delays)):
+            path = f"/t/zonal-{self.layout.id}-{run}-0/{number}.parquet"
+            self.files.append(MemoryFile(piece, self.layout.id, path, 0))
         size = len(rows) * ROW_BYTES
         self.commits.append(Commit(len(self.commits), None, "WRITE", {}, kind="append", added_bytes=size))
 
