@@ -44,6 +44,38 @@ def grow(rows: int, files: int, appends: int, late: float, policy: str, seed: in
     return written / (sum(map(len, rest)) * ROW_BYTES), float(np.mean(shares)), max(shares)
 
 
+def grow_by_runs(rows: int, files: int, appends: int, late: float, wait: bool, keep: bool, seed: int) -> float:
+    """Return the mean share where every append is clustered as it comes, and runs of `cluster` follow or don't."""
+    data = telemetry(rows, seed)
+    table = GrowingTable(data, Layout("zorder", NAMES, target_file_bytes=rows * ROW_BYTES // files))
+    first, *rest = arrivals(rows, appends, late, seed)
+    table.append(first)
+    table.keep()
+    shares = []
+    for part in rest:
+        table.append_run(part, wait=wait)
+        if keep:
+            table.keep()
+        low, high = questions(int(data["ts"][part].max()), seed + 1)
+        shares.append(table.share(low, high, NAMES) / table.fresh().share(low, high, NAMES))
+    return float(np.mean(shares))
+
+
+def appended(rows: int) -> Table:
+    """Compare keys of appends: ranks of their own rows alone, and with columns that wait."""
+    shown = Table(
+        "files", "appends", "late rows", "runs after each", "own ranks", "columns wait", title="Clustered appends"
+    )
+    for files, appends in ((64, 10), (256, 10), (256, 32)):
+        for late, keep in ((0.0, False), (0.0, True), (0.2, False), (0.2, True)):
+            own, waits = (
+                np.mean([grow_by_runs(rows, files, appends, late, wait, keep, seed) for seed in (3, 4)])
+                for wait in (False, True)
+            )
+            shown.add_row(str(files), str(appends), f"{late:.0%}", str(keep), f"{own:.3f}", f"{waits:.3f}")
+    return shown
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     for name, value in (("rows", 100_000), ("files", 64), ("appends", 200)):
@@ -57,6 +89,7 @@ def main() -> None:
             name = f"zonal, --max-amplification {policy}" if policy.isdigit() else policy
             shown.add_row(name, f"{late:.0%}", f"{cost:.2f}", f"{mean:.3f}", f"{worst:.3f}")
     Console(width=100).print(shown)
+    Console(width=100).print(appended(given.rows))
 
 
 if __name__ == "__main__":

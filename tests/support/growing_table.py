@@ -11,6 +11,7 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.snapshot import UNKNOWN, Bounds, Commit, Files, Snapshot
 from zonal.upkeep.account import account_of
+from zonal.upkeep.arriving import arriving_delays
 from zonal.upkeep.merges import MergeTerms
 from zonal.upkeep.policy import choose_merges
 
@@ -60,6 +61,17 @@ class GrowingTable:
         self.commits.append(
             Commit(number, None, operation, {}, parent=parent, kind=kind, added_bytes=size, is_first=not number)
         )
+
+    def append_run(self, rows, *, wait=True):
+        """Add files with these rows that are clustered as they come, as `append` does it."""
+        arriving = [pa.chunked_array([values[rows]]) for values in self.data.values()]
+        delays = arriving_delays(self.snapshot(), tuple(self.data), arriving, len(rows)) if wait else ()
+        run = f"20260101-000000-{len(self.commits):08x}"
+        for number, piece in enumerate(self.clustered(rows, delays)):
+            path = f"/t/zonal-{self.layout.id}-{run}-0/{number}.parquet"
+            self.files.append(MemoryFile(piece, self.layout.id, path, 0))
+        size = len(rows) * ROW_BYTES
+        self.commits.append(Commit(len(self.commits), None, "WRITE", {}, kind="append", added_bytes=size))
 
     def _parts(self, rows):
         return np.zeros(len(rows), np.int64) if self.partition_of is None else self.partition_of(rows)

@@ -133,6 +133,19 @@ def test_files_that_overlap_with_nobody_or_are_constant_are_left_alone():
         assert not [merge for merge in table.choose().chosen if merge.reason != "first"], by
 
 
+@pytest.mark.parametrize("part", [337, 500, 613])
+def test_rows_in_order_never_move_files_that_are_clustered(part):
+    """Neighbors share no value, however coarse the codes are that stand for values."""
+    table = grown(12_000, by=("ts",))
+    table.append(np.arange(5_711))
+    table.keep()
+    for start in range(5_711, 12_000 - part, part):
+        settled = {id(file) for file in table.files if file.layout and len(file.rows) >= 0.75 * FILE_ROWS}
+        table.append(np.arange(start, start + part))
+        table.keep()
+        assert settled <= {id(file) for file in table.files}
+
+
 def test_files_heavy_with_deletes_are_rewritten_at_once():
     table = grown(20_000)
     table.append(np.arange(20_000))

@@ -5,18 +5,42 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from zonal.layouts.layout import Layout
-from zonal.layouts.ranks import Ranks
 from zonal.plan.append import Append, Appending, PartitionValues, Transaction
 from zonal.plan.file_size import sized
 from zonal.plan.rewrite import Scan, Source
 from zonal.rewriting.done import Done, RewrittenFiles
-from zonal.rewriting.in_place import CommitRequest, Runner, settle, sweep, write_files
+from zonal.rewriting.in_place import CommitRequest, Runner, physical, settle, sweep, write_files
 from zonal.rewriting.incoming import Incoming
 from zonal.rewriting.proof import check_files
 from zonal.snapshot import Snapshot
 from zonal.tables.protocol import Appendable
+from zonal.upkeep.arriving import arriving_delays
+from zonal.values.columns import find, leaf
 from zonal.values.progress import Progress, Step
+from zonal.values.sample import Sample
 from zonal.worker.arrival.stage import Staged
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """Staged rows, and how they become files."""
+
+    partitions: tuple[PartitionValues, ...]
+    scan: Scan
+    layout: Layout
+    """With the size of new files."""
+    snapshot: Snapshot
+
+    @property
+    def rows(self) -> int:
+        """Count the rows."""
+        return sum(source.rows for source in self.scan.sources)
+
+    def delays(self, sample: Sample) -> tuple[int, ...]:
+        """Return by how many bits each column waits in the key, since the rows cover little of it in the table."""
+        columns = physical(self.layout, self.scan).curve_columns
+        arriving = [leaf(sample.data, find(sample.data.schema, name)) for name in columns]
+        return arriving_delays(self.snapshot, self.layout.curve_columns, arriving, self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +54,6 @@ class Appender:
     run: str
     appending: Appending
     transaction: Transaction | None = None
-    ranks: Ranks | None = None
-    """The table's own ranks, where they can be had; None: fit them to the rows."""
 
     def append(self, rows: Sequence[Incoming], runner: Runner, report: Progress) -> Done:
         """Append all rows, and return what was committed; a failure leaves the table as it was.
@@ -40,21 +62,19 @@ class Appender:
         """
         writing, request = self.appending.writing, CommitRequest()
         try:
-            report(Step("staging"))
-            staged = [file for each in rows for file in each.stage(self.snapshot.name, self.appending, report)]
-            if not staged:
+            arrival = self._staged(rows, self.appending, report)
+            if arrival is None:
                 sweep(writing, ())
                 return Done()
-            partitions, sources = _numbered(staged)
-            writing = replace(writing, subfolders=self.table.folders(self.snapshot, partitions))
-            scan = Scan(sources, self.appending.reading, self.appending.columns, writing.storage)
-            labels = [", ".join(map(str, values)) for values in partitions]
-            layout = sized(self.layout, self.snapshot, arriving=sum(file.size for file in staged))
+            writing = replace(writing, subfolders=self.table.folders(self.snapshot, arrival.partitions))
+            labels = [", ".join(map(str, values)) for values in arrival.partitions]
             written, expected = write_files(
-                self.snapshot.name, labels, scan, writing, layout, runner, report, ranks=self.ranks
+                self.snapshot.name, labels, arrival.scan, writing, arrival.layout, runner, report, delays=arrival.delays
             )
             report(Step("committing"))
-            append = Append(self.snapshot, partitions, tuple(written), layout, self.run, self.transaction)
+            append = Append(
+                self.snapshot, arrival.partitions, tuple(written), arrival.layout, self.run, self.transaction
+            )
             request = CommitRequest(partial(self.table.refers_to, append), partial(check_files, writing, written))
             request.look()
             version = self.table.append(append, sending=request.send)
@@ -63,6 +83,17 @@ class Appender:
             raise
         sweep(writing, {file.path for file in written})
         return expected.without() + Done((version,), RewrittenFiles.of(written))
+
+    def _staged(self, rows: Sequence[Incoming], appending: Appending, report: Progress) -> Arrival | None:
+        """Stage all rows; None where there are none."""
+        report(Step("staging"))
+        staged = [file for each in rows for file in each.stage(self.snapshot.name, appending, report)]
+        if not staged:
+            return None
+        partitions, sources = _numbered(staged)
+        scan = Scan(sources, appending.reading, appending.columns, appending.writing.storage)
+        layout = sized(self.layout, self.snapshot, arriving=sum(file.size for file in staged))
+        return Arrival(partitions, scan, layout, self.snapshot)
 
 
 def _numbered(staged: Sequence[Staged]) -> tuple[tuple[PartitionValues, ...], tuple[Source, ...]]:

@@ -23,7 +23,7 @@ from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.proof import check_new_files, check_rows
 from zonal.snapshot import Snapshot
 from zonal.storage.removal import remove_folder
-from zonal.study.sample import plan
+from zonal.study.sample import Delays, plan
 from zonal.tables.protocol import Rewritable
 from zonal.values.arrays import Int64Array
 from zonal.values.progress import Progress, Step
@@ -147,7 +147,7 @@ def write_files(
     *,
     verify: bool = False,
     ranks: Ranks | None = None,
-    delays: Sequence[int] = (),
+    delays: Delays = (),
 ) -> tuple[list[Written], Expected]:
     """Write the scan's rows in the layout's order, and return the new files only if every row is in them.
 

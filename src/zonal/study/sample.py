@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,8 @@ OVERHEAD = 5.0
 """Time of a rewrite on Spark as a multiple of reading, sorting and writing alone: payloads, shuffle, the JVM."""
 _THREADS = 8
 
+Delays: TypeAlias = "Sequence[int] | Callable[[Sample], Sequence[int]]"
+"""By how many bits each column of the curve waits in the key, or a function that tells it by a sample of the rows."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -86,9 +88,7 @@ class Survey:
         return replace(placement, few_valued=self.few_valued)
 
 
-def survey(
-    scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None, delays: Sequence[int] = ()
-) -> Survey:
+def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None, delays: Delays = ()) -> Survey:
     """Sample, fit ranks where none are given, and measure bytes, memory and time per row.
 
     `layout` names the columns as the scan reads them; with `delays` each of its columns enters the key so many bits
@@ -100,8 +100,8 @@ def survey(
     sample = _draw(scan, picks, layout.columns, _shares(picks, rows))
     if ranks is None or not ranks.fit_for(sample.data, layout.curve_columns):
         ranks = Ranks.fit(sample.data, layout.curve_columns)
-        if delays:
-            ranks = ranks.delayed(dict(zip(layout.curve_columns, delays, strict=True)), layout.bits_per_column)
+        if waits := delays(sample) if callable(delays) else delays:
+            ranks = ranks.delayed(dict(zip(layout.curve_columns, waits, strict=True)), layout.bits_per_column)
     trial = _trial(scan, writing, layout, ranks, picks)
     sizes = Sizes(rows, trial.row_bytes, trial.row_memory, trial.row_seconds)
     heavy = has_heavy_keys(layout, ranks, sample, sizes)
@@ -112,7 +112,7 @@ def survey(
 
 
 def plan(
-    scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None, delays: Sequence[int] = ()
+    scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None, delays: Delays = ()
 ) -> tuple[Placement, Sizes, Writing]:
     """Decide by a survey where the rows go, and which codec new files get where `writing` has none."""
     surveyed = survey(scan, writing, layout, ranks=ranks, delays=delays)

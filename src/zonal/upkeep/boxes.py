@@ -14,7 +14,7 @@ from zonal.predicates.bound import Interval
 from zonal.skipping.depth import known_bounds
 from zonal.skipping.index import ColumnIndex
 from zonal.snapshot import Bounds, Snapshot
-from zonal.values.arrays import BoolArray, Float64Array, Int64Array
+from zonal.values.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 
 BITS = 14
 TOP = (1 << BITS) - 1
@@ -45,6 +45,8 @@ class FileBoxes:
     axes: tuple[RowAxis, ...]
     low: Int64Array
     high: Int64Array
+    places: tuple[tuple[Int32Array, Int32Array], ...]
+    """The exact bounds of each column: places of the lower and of the upper ones among all of its bounds."""
     constant: BoolArray
     """Whether a file holds a single value of each column."""
 
@@ -56,10 +58,13 @@ class FileBoxes:
         return low + (drawn * (high - low + 1)).astype(np.int64)
 
     def overlapping(self, files: Int64Array) -> BoolArray:
-        """Tell which of these files share values of a column with another of them, and aren't constant."""
+        """Tell which of these files share values of a column with another of them, and aren't constant.
+
+        Codes are too coarse for that: neighbors that share no value may share the code between them.
+        """
         shared = np.zeros(len(files), np.bool_)
-        for column in range(self.low.shape[1]):
-            low, high = self.low[files, column], self.high[files, column]
+        for lower, upper in self.places:
+            low, high = lower[files], upper[files]
             shared |= np.searchsorted(np.sort(low), high, "right") - np.searchsorted(np.sort(high), low) > 1
         return shared & ~self.constant[files]
 
@@ -72,7 +77,7 @@ def bounds_of(snapshot: Snapshot, columns: Sequence[str]) -> tuple[Bounds | None
 def boxes_of(all_rows: Int64Array, all_bounds: Sequence[Bounds | None], files: Int64Array) -> FileBoxes:
     """Put files of one partition into the space of their own rows; numbers in the result are positions in `files`."""
     rows = np.maximum(all_rows[files], 1).astype(np.float64)
-    axes, low, high = [], [], []
+    axes, low, high, places = [], [], [], []
     constant = np.ones(len(files), np.bool_)
     for bounds in all_bounds:
         if bounds is None or not len(files):
@@ -80,6 +85,7 @@ def boxes_of(all_rows: Int64Array, all_bounds: Sequence[Bounds | None], files: I
             axes.append(RowAxis(None, np.array([0.0, 1.0])))
             low.append(np.zeros(len(files), np.int64))
             high.append(np.full(len(files), TOP))
+            places.append((np.zeros(len(files), np.int32), np.ones(len(files), np.int32)))
             continue
         index = ColumnIndex(bounds.take(files), all_rows[files])
         constant &= (index.lower == index.upper) & (index.lower >= 0)
@@ -87,7 +93,8 @@ def boxes_of(all_rows: Int64Array, all_bounds: Sequence[Bounds | None], files: I
         axes.append(axis)
         low.append(first)
         high.append(last)
-    return FileBoxes(tuple(axes), np.stack(low, axis=1), np.stack(high, axis=1), constant)
+        places.append((index.lower, index.upper))
+    return FileBoxes(tuple(axes), np.stack(low, axis=1), np.stack(high, axis=1), tuple(places), constant)
 
 
 def _axis(index: ColumnIndex, rows: Float64Array) -> tuple[RowAxis, Int64Array, Int64Array]:

@@ -15,7 +15,7 @@ FILE_POINTS = 128
 """Points that stand for the rows of a file of the target size."""
 LEAST_POINTS = 8
 MOST_POINTS = 8192
-_EDGE = 0.05
+EDGE = 0.05
 """Share of a group's rows at either end of a column that its span leaves out: a few late rows don't make it wide."""
 
 
@@ -72,8 +72,13 @@ def delays(points: Int64Array) -> tuple[int, ...]:
     Ranks of a group's own rows would spend the first bits on a column of which the group has little to tell apart,
     such as the time of young rows; queries on the other columns would read more of each such group.
     """
-    first, last = np.quantile(points, [_EDGE, 1 - _EDGE], axis=0)
-    covered = np.clip((last - first + 1) / (1 - 2 * _EDGE) / (TOP + 1), 2.0 ** -(BITS // 2), 1.0)
+    first, last = np.quantile(points, [EDGE, 1 - EDGE], axis=0)
+    return delays_of(first, last)
+
+
+def delays_of(first: Float64Array | Int64Array, last: Float64Array | Int64Array) -> tuple[int, ...]:
+    """Return the delays of a group by the codes of each column between which it lies, without the edges."""
+    covered = np.clip((last - first + 1) / (1 - 2 * EDGE) / (TOP + 1), 2.0 ** -(BITS // 2), 1.0)
     waits = np.round(-np.log2(covered)).astype(int)
     return tuple((waits - waits.min()).tolist())
 

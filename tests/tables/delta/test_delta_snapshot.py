@@ -5,11 +5,12 @@ import json
 
 import deltalake
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.delta_snapshots import HEAD, names, of, read
-from support.delta_tables import LogWriter, add, remove, synthetic_table
+from support.delta_tables import LogWriter, add, remove, synthetic_table, vector
 from zonal.snapshot import UNKNOWN
 
 # --- tables that deltalake writes -------------------------------------------------------------------------------------
@@ -33,6 +34,23 @@ def judge(where, **options):
             counts = [UNKNOWN if n is None else n for n in theirs[f"null_count.{name}"].to_pylist()]
             assert bounds.nulls[order].tolist() == counts, name
     return snapshot
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_what_a_commit_added_is_known_where_its_writer_tells_no_metrics(checkpoint, tmp_path):
+    rows = pa.table({"x": [1, 2, 3]})
+    for _ in range(3):
+        deltalake.write_deltalake(tmp_path, rows, mode="append")
+    sizes = pa.table(deltalake.DeltaTable(tmp_path).get_add_actions())["size_bytes"].to_pylist()
+    if checkpoint:
+        deltalake.DeltaTable(tmp_path).create_checkpoint()
+    assert sorted(commit.added_bytes for commit in read(tmp_path).commits.values()) == sorted(sizes)
+
+
+def test_a_file_that_gets_a_deletion_vector_did_not_arrive_again(tmp_path):
+    log = LogWriter(tmp_path).commit(*HEAD, add("a", size=70), add("b", size=5))
+    log.commit(remove("a"), add("a", size=70, deletionVector=vector("v")), add("c", size=9))
+    assert [commit.added_bytes for commit in read(tmp_path).commits.values()] == [75, 9]
 
 
 def test_a_life_of_appends_deletes_and_compactions_is_read_as_deltalake_reads_it(tmp_path):

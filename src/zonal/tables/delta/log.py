@@ -289,8 +289,12 @@ def _keys(rows: pa.Table) -> list[Key]:
 
 
 def _new_bytes(add: Mapping[str, Any]) -> int:
-    """Return the size of a file that a commit wrote; one with a deletion vector was there before."""
-    return 0 if add.get("deletionVector") else int(add["size"])
+    """Return the size of a file that a commit wrote.
+
+    One with a deletion vector was there before, but for a new one of zonal's that deletes are carried over to.
+    """
+    is_carried = add.get("dataChange") is False and RUN_TAG in (add.get("tags") or {})
+    return int(add["size"]) if is_carried or not add.get("deletionVector") else 0
 
 
 def _history(
