@@ -1,14 +1,20 @@
 """Entries of a ledger, whoever keeps them when: every commit counts once, in whatever order runs are kept."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.commit_lines import RUNS, commit, histories, snapshot_of
+from support.growing_table import ROW_BYTES, GrowingTable
 from zonal.layouts.layout import Layout
 from zonal.rewriting.in_place import Done
 from zonal.rewriting.ledger import LedgerEntry
+from zonal.snapshot import Physical
 from zonal.upkeep.account import account_of
+from zonal.upkeep.freshness import lookup_shares
 from zonal.upkeep.tallies import tallies_of
 
 LAYOUT = Layout("zorder", ("ts",))
@@ -80,3 +86,16 @@ def test_a_ledger_of_an_older_table_in_the_same_place_counts_for_nothing(run):
     assert (ledger[run].arrived_bytes, ledger[run].rewritten_bytes) == (120, 120)
     account = account_of(snapshot_of(commits), list(ledger.values()))
     assert (account.arrived, account.rewritten) == (120, 120)
+
+
+def test_a_fresh_layout_has_files_of_the_tables_size():
+    """An append is given the layout without one."""
+    draw = np.random.default_rng(0)
+    data = {"ts": np.arange(8_000), "x": draw.integers(0, 1000, 8_000)}
+    table = GrowingTable(data, Layout("zorder", ("ts", "x"), target_file_bytes=500 * ROW_BYTES))
+    table.append(np.arange(8_000))
+    table.keep()
+    snapshot = replace(table.snapshot(), physical={name: Physical(name) for name in data})
+    entry = LedgerEntry(RUNS[0], "append", Done(versions=(1,)), Layout("zorder", ("ts", "x")), snapshot)
+    assert entry.shares == lookup_shares(snapshot, table.layout)
+    assert entry.shares[1] < 0.3

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from zonal.history.records import LedgerRecord
 from zonal.history.store import History
 from zonal.layouts.layout import Layout, short_text
+from zonal.plan.file_size import sized
 from zonal.rewriting.done import Done
 from zonal.rewriting.learned import Predicted
 from zonal.snapshot import Snapshot
@@ -36,7 +37,7 @@ class LedgerEntry:
     @cached_property
     def shares(self) -> tuple[float, float] | None:
         """Return what look-ups read, and would read of a fresh layout."""
-        return lookup_shares(self.after, self.layout)
+        return lookup_shares(self.after, sized(self.layout, self.after))
 
     def keep(self, history: History) -> None:
         """Add the run to the table's ledger; what takes time is done before the ledger is locked."""
