@@ -73,6 +73,7 @@ bench: $(BENCH) $(INTEROP)/.bench ## measure the kernel, the layouts and the rew
 	$(BIN)/python -m benchmarks.skipping
 	$(BIN)/python -m benchmarks.file_sizes
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.growing
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.carrying
 	$(BIN)/python -m benchmarks.layouts
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.auditing
