@@ -74,6 +74,7 @@ bench: $(BENCH) $(INTEROP)/.bench ## measure the kernel, the layouts and the rew
 	$(BIN)/python -m benchmarks.file_sizes
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.growing
 	$(INTEROP)/bin/python -m benchmarks.growing_tables --docs docs
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.carrying
 	$(BIN)/python -m benchmarks.layouts
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.auditing

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.cleaning import cleaned, now
 from support.cluster_tables import Meanwhile, parts_of, telemetry
 from support.delta_rewrites import inline_vector, stored_vector
 from support.delta_tables import field
@@ -372,3 +373,17 @@ def test_a_commit_that_is_reported_as_failed_keeps_its_vectors(table, monkeypatc
     with pytest.raises(TableError, match=r"the table has \d+ of its new files"):
         table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.delete("1.parquet", [0])))
     assert_rows(table, without(BEFORE, [80]))
+
+
+def test_a_clean_up_leaves_carried_deletes_as_long_as_a_version_has_them(table):
+    expected = without(BEFORE, [80])
+    carried(table, lambda: table.delete("1.parquet", [0]), expected, deletes=1)
+    (vectors,) = table.root.rglob("zonal-*/deletion_vector_*")
+    cleaned(table, now())
+    assert not (table.root / "1.parquet").exists(), "old versions expired"
+    assert vectors.exists()
+    assert_rows(table, expected)
+    table.cluster(by=["x", "y"], full=True)
+    cleaned(table, now())
+    assert not vectors.exists()
+    assert_rows(table, expected)
