@@ -1,6 +1,6 @@
 """The command `zonal append`: its options, and where its result goes."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -21,6 +21,9 @@ from zonal.cli.options import (
 )
 from zonal.errors import ZonalError, quoted
 from zonal.report.terminal.progress import rewrite_bar
+
+if TYPE_CHECKING:
+    from zonal.verbs.append import AppendOptions
 
 
 def append(
@@ -59,6 +62,9 @@ def append(
         list[str] | None,
         typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting; may be repeated.", show_default=False),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the rows, print what would be written, and change nothing.")
+    ] = False,
     catalog: Catalog = None,
     storage_option: Storage = None,
     database: DatabaseUrl = None,
@@ -67,17 +73,23 @@ def append(
 ) -> None:
     """Append rows to a Delta or Iceberg table in one atomic commit; their files are in the table's layout already."""
     from zonal.report.machine.json_form import to_json  # noqa: PLC0415
-    from zonal.report.terminal.append import appended_text, print_appended  # noqa: PLC0415
+    from zonal.report.terminal.append import appended_text, print_append_plan, print_appended  # noqa: PLC0415
     from zonal.spark.place import Spark  # noqa: PLC0415
     from zonal.verbs.append import append as add  # noqa: PLC0415
 
     on_spark = Spark(master, remote, pairs("--conf", conf)) if master or remote or conf else None
     batch = None if transaction is None else _batch(transaction)
     with history(database, none=no_database) as kept, rewrite_bar() as progress:
-        done = add(
-            table, files, by=names_in(by), layout=layout, transaction=batch, spark=on_spark, catalog=catalog,
-            storage_options=pairs("--storage-option", storage_option), database=kept, progress=progress,
-        )  # fmt: skip
+        options: AppendOptions = {
+            "by": names_in(by), "layout": layout, "transaction": batch, "spark": on_spark, "catalog": catalog,
+            "storage_options": pairs("--storage-option", storage_option), "database": kept, "progress": progress,
+        }  # fmt: skip
+        planned = add(table, files, **options, dry_run=True) if dry_run else None
+        done = None if dry_run else add(table, files, **options)
+    if planned is not None:
+        typer.echo(to_json(planned)) if output is OutputFormat.json else print_append_plan(Console(), planned)
+    if done is None:
+        return
     with done_already(appended_text(done)), printing():
         typer.echo(to_json(done)) if output is OutputFormat.json else print_appended(Console(), done)
 

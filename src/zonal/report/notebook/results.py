@@ -17,7 +17,7 @@ from zonal.report.health import health_blocks
 from zonal.report.notebook.rectangles import rectangles
 from zonal.report.page.frame import NOTHING, Html, Row, described, element, joined, listed, name, table, text
 from zonal.report.palette import NOTEBOOK_LINE
-from zonal.report.terminal.append import appended_facts
+from zonal.report.terminal.append import append_plan_facts, appended_facts
 from zonal.report.terminal.audit import audit_facts, audit_notes, commit_text, hindered, known_share, verdict
 from zonal.report.terminal.clean import cleaning_facts
 from zonal.report.terminal.cluster import clustering_facts, nothing_text, plan_facts, table_text
@@ -35,7 +35,7 @@ from zonal.report.wording import (
     table_facts,
     what_text,
 )
-from zonal.rewriting.appended import Appended
+from zonal.rewriting.appended import Appended, AppendPlan
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.outcome import Clustering
 from zonal.values.sizes import size_text
@@ -221,6 +221,12 @@ def _appended(done: Appended) -> Iterator[Html]:
     yield _facts(appended_facts(done))
 
 
+def _append_plan(plan: AppendPlan) -> Iterator[Html]:
+    yield _heading("Plan for rows of ", plan.table)
+    yield _facts(append_plan_facts(plan))
+    yield element("p", text("Nothing was changed."))
+
+
 def _plan(plan: ClusteringPlan) -> Iterator[Html]:
     yield _heading("Plan for ", plan.table)
     if not plan.files:
@@ -294,6 +300,7 @@ _WRITERS: tuple[tuple[type[Shown], Callable[..., Iterator[Html]]], ...] = (
     (Clustering, _clustering),
     (ClusteringPlan, _plan),
     (Appended, _appended),
+    (AppendPlan, _append_plan),
     (Audit, _audit),
     (Cleaning, _cleaning),
 )

@@ -1,4 +1,4 @@
-"""Say what an append did, and print it on a terminal."""
+"""Say what an append did or would do, and print it on a terminal."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from rich.console import Console
 from zonal.layouts.layout import short_text
 from zonal.report.terminal.text import print_fact
 from zonal.report.wording import Fact, plural
-from zonal.rewriting.appended import Appended
-from zonal.values.sizes import size_text
+from zonal.rewriting.appended import Appended, AppendPlan
+from zonal.values.sizes import format_size, size_text
 
 
 def print_appended(console: Console, done: Appended) -> None:
@@ -29,6 +29,25 @@ def appended_facts(done: Appended) -> Iterator[Fact]:
     if done.note:
         yield "note", done.note
     yield "time", f"{done.seconds:,.1f} s"
+
+
+def print_append_plan(console: Console, plan: AppendPlan) -> None:
+    """Print what `append` would do."""
+    for label, fact in append_plan_facts(plan):
+        print_fact(console, label, fact)
+    if plan.rows:
+        print_fact(console, "", "Nothing was changed: leave out --dry-run to do it.")
+
+
+def append_plan_facts(plan: AppendPlan) -> Iterator[Fact]:
+    """Say what would be added, or why nothing would."""
+    yield "table", f"{plan.table} ({plan.format})"
+    if not plan.rows:
+        yield "nothing to do", plan.note
+        return
+    yield "layout", short_text(plan.layout)
+    yield "to append", f"{plural(plan.rows, 'row')} to {plural(plan.partitions, 'partition')}"
+    yield "new files", f"about {plan.files:,}, {size_text(plan.bytes)}, for files of {format_size(plan.file_size)}"
 
 
 def appended_text(done: Appended) -> str:
