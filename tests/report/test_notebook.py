@@ -16,6 +16,7 @@ from support.grouped import changed
 from support.hostile_names import HOSTILE
 from support.html_reader import Page
 from support.result_values import (
+    append_plan,
     appended,
     audit,
     clustering,
@@ -42,6 +43,7 @@ RESULTS = {
     "Clustering": clustering,
     "ClusteringPlan": plan,
     "Appended": appended,
+    "AppendPlan": append_plan,
     "Audit": audit,
 }
 

@@ -21,7 +21,7 @@ from zonal.auditing.audit import (
 )
 from zonal.layouts.layout import Layout
 from zonal.picture.picture import Axis, Drawing, DrawnQuery, Picture
-from zonal.rewriting.appended import Appended
+from zonal.rewriting.appended import Appended, AppendPlan
 from zonal.rewriting.done import RewrittenFiles
 from zonal.rewriting.dry_run import ClusteringPlan, EstimatedTime, PlannedFiles, PlannedReads
 from zonal.rewriting.learned import Predicted
@@ -82,6 +82,10 @@ def clustering(name="plain"):
 
 def appended(name="plain"):
     return Appended(name, "delta", str(Layout("zorder", (name, "y"))), "run", 5, 4000, 8, 10**6, 2.5, note=name)
+
+
+def append_plan(name="plain"):
+    return AppendPlan(name, "delta", str(Layout("zorder", (name, "y"))), 4000, 3, 8, 10**6, 2**20)
 
 
 def plan(name="plain"):

@@ -1,4 +1,4 @@
-"""The result of an append as a value, and its record for the history."""
+"""The result of an append and of its dry run as values, and its record for the history."""
 
 import time
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from zonal.history.opened import Database, remember_run
 from zonal.history.records import RunRecord
 from zonal.layouts.layout import Layout, short_text
 from zonal.plan.append import Transaction
+from zonal.rewriting.arrival import Arrival
 from zonal.rewriting.done import Done
 from zonal.rewriting.ledger import LedgerEntry
 from zonal.snapshot import Snapshot
@@ -60,6 +61,49 @@ class Appended(Shown):
         done = cls.of(snapshot, layout, "", Done(), began)
         what = f"Version {transaction.version} of {transaction.application}"
         return replace(done, repeated=True, note=f"{what}, or a later one, is in the table already: nothing was added.")
+
+
+@dataclass(frozen=True)
+class AppendPlan(Shown):
+    """What an append would do."""
+
+    table: str
+    format: str
+    layout: str
+    rows: int = 0
+    partitions: int = 0
+    """Partitions to which rows would be added; 1 for a table without partitions."""
+    files: int = 0
+    """New files, estimated from a sample."""
+    bytes: int = 0
+    """Their size, estimated from rows that were sorted and written on trial."""
+    file_size: int = 0
+    """Size of a file that new ones would be made for."""
+    repeated: bool = False
+    """Whether the table has the transaction already, so that nothing would be added."""
+    note: str = ""
+    """Why nothing would be added."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, arrival: Arrival | None, expected: Done, layout: Layout) -> "AppendPlan":
+        """Return what is expected of these rows."""
+        if arrival is None:
+            return cls(snapshot.name, snapshot.format, str(layout), note="There are no rows to append.")
+        return cls(
+            table=snapshot.name,
+            format=snapshot.format,
+            layout=str(arrival.layout),
+            rows=arrival.rows,
+            partitions=len(arrival.partitions),
+            files=expected.change.predicted_files,
+            bytes=expected.change.predicted_bytes,
+            file_size=arrival.layout.file_bytes,
+        )
+
+    @classmethod
+    def again(cls, done: Appended) -> "AppendPlan":
+        """Return the plan for a transaction that the table has already."""
+        return cls(done.table, done.format, done.layout, repeated=True, note=done.note.replace("was added", "is added"))
 
 
 def remembered(done: Appended, database: Database, entry: Callable[[], LedgerEntry]) -> Appended:

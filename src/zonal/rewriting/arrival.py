@@ -1,5 +1,6 @@
 """Append rows to a table: stage them, put them in the layout's order, and commit the new files."""
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,10 +10,12 @@ from zonal.plan.append import Append, Appending, PartitionValues, Transaction
 from zonal.plan.file_size import sized
 from zonal.plan.rewrite import Scan, Source
 from zonal.rewriting.done import Done, RewrittenFiles
-from zonal.rewriting.in_place import CommitRequest, Runner, physical, settle, sweep, write_files
+from zonal.rewriting.in_place import CommitRequest, Expected, Runner, physical, settle, sweep, write_files
 from zonal.rewriting.incoming import Incoming
 from zonal.rewriting.proof import check_files
 from zonal.snapshot import Snapshot
+from zonal.storage import Storage
+from zonal.study.sample import plan
 from zonal.tables.protocol import Appendable
 from zonal.upkeep.arriving import arriving_delays
 from zonal.values.columns import find, leaf
@@ -83,6 +86,21 @@ class Appender:
             raise
         sweep(writing, {file.path for file in written})
         return expected.without() + Done((version,), RewrittenFiles.of(written))
+
+    def expect(self, rows: Sequence[Incoming], report: Progress) -> tuple[Arrival | None, Done]:
+        """Take and check all rows as an append does, and return what it would write; the table's storage isn't touched.
+
+        The rows are staged in a temporary folder of this machine.
+        """
+        with tempfile.TemporaryDirectory(prefix="zonal-") as folder:
+            writing = replace(self.appending.writing, folder=f"{folder}/rows", storage=Storage(folder, {}))
+            arrival = self._staged(rows, replace(self.appending, writing=writing), report)
+            if arrival is None:
+                return None, Done()
+            report(Step("sampling"))
+            layout = physical(arrival.layout, arrival.scan)
+            placement, sizes, _ = plan(arrival.scan, writing, layout, delays=arrival.delays)
+            return arrival, Expected.of(placement, sizes).without()
 
     def _staged(self, rows: Sequence[Incoming], appending: Appending, report: Progress) -> Arrival | None:
         """Stage all rows; None where there are none."""

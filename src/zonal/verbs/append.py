@@ -3,14 +3,15 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Literal, TypedDict, overload
 
 from zonal.arguments import check_arguments
-from zonal.errors import LayoutError, TableError, option, quoted
+from zonal.errors import LayoutError, TableError, ZonalError, option, quoted
 from zonal.history.opened import Database, opened
 from zonal.layouts.layout import Layout
 from zonal.plan.append import Transaction, TransactionSeenError
 from zonal.plan.run import new_run
-from zonal.rewriting.appended import Appended, remembered
+from zonal.rewriting.appended import Appended, AppendPlan, remembered
 from zonal.rewriting.arrival import Appender
 from zonal.rewriting.in_place import Runner, refuse_filters
 from zonal.rewriting.incoming import Rows, incoming, is_frame
@@ -23,7 +24,31 @@ from zonal.tables.protocol import Appendable, Table, is_appendable
 from zonal.tables.registry import read_snapshot, table_of
 from zonal.values.progress import Progress, Step, only_notices
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
+
+class AppendOptions(TypedDict, total=False):
+    """What `append` takes, with and without `dry_run`."""
+
+    by: str | Sequence[str] | None
+    layout: str | Layout | None
+    transaction: tuple[str, int] | None
+    catalog: str | None
+    storage_options: Mapping[str, str] | None
+    spark: Place
+    database: Database
+    progress: Progress | None
+
+
+@overload
+def append(
+    table: Table | str, data: Rows, *, dry_run: Literal[False] = False, **options: "Unpack[AppendOptions]"
+) -> Appended: ...
+@overload
+def append(
+    table: Table | str, data: Rows, *, dry_run: Literal[True], **options: "Unpack[AppendOptions]"
+) -> AppendPlan: ...
 def append(
     table: Table | str,
     data: Rows,
@@ -35,8 +60,9 @@ def append(
     storage_options: Mapping[str, str] | None = None,
     spark: Place = None,
     database: Database = None,
+    dry_run: bool = False,
     progress: Progress | None = None,
-) -> Appended:
+) -> Appended | AppendPlan:
     """Add rows to a table: all of them appear in one commit, in files that are clustered as a run of their own.
 
     Rows must fit the table's schema; types are widened where that changes no value, and columns that are missing become
@@ -55,6 +81,7 @@ def append(
         spark: where rows are sorted: a session, a `Spark`, or a function, as for `cluster`; without, in the DataFrame's
             session, and all else in this process.
         database: the history to which the run is added: a URL, an open `History`, or None for nowhere.
+        dry_run: take and check the rows, which are read once, change nothing, start no Spark, and return the plan.
         progress: hears each step.
 
     Example:
@@ -63,6 +90,11 @@ def append(
     """
     check_arguments(append, locals())
     check_place(spark)
+    if dry_run and is_frame(data):
+        raise ZonalError(
+            f"{option('dry_run')} starts no Spark, and the rows of a DataFrame are known when its query has run: give "
+            "files or Arrow data, such as its toArrow()."
+        )
     began = time.monotonic()
     named = Transaction.of(transaction)
     with opened(database):
@@ -77,12 +109,15 @@ def append(
     refuse_filters(appending.writing)
     last = None if named is None else target.last_transaction(snapshot, named.application)
     if named is not None and last is not None and last >= named.version:
-        return Appended.again(snapshot, chosen, named, began)
+        again = Appended.again(snapshot, chosen, named, began)
+        return AppendPlan.again(again) if dry_run else again
     rows = incoming(data, storage_options)
     for each in rows:
         each.check(snapshot.name, appending)
-    refuse_unwritable(appending.writing, run)
     appender = Appender(target.newest(), snapshot, chosen, run, appending, named)
+    if dry_run:
+        return AppendPlan.of(snapshot, *appender.expect(rows, report), chosen)
+    refuse_unwritable(appending.writing, run)
     try:
         with _running(data, spark, report) as runner:
             done = appender.append(rows, runner, report)

@@ -10,7 +10,7 @@ from zonal.auditing.audit import Audit
 from zonal.display import Shown
 from zonal.errors import ZonalError
 from zonal.report.advice import advice_blocks
-from zonal.report.appended import appended_blocks
+from zonal.report.appended import append_plan_blocks, appended_blocks
 from zonal.report.audit import audit_blocks
 from zonal.report.blocks import (
     Block,
@@ -35,7 +35,7 @@ from zonal.report.page.frame import NOTHING, Html, described, element, joined, l
 from zonal.report.page.grid import written_grid
 from zonal.report.palette import NOTEBOOK_LINE
 from zonal.report.wording import Fact
-from zonal.rewriting.appended import Appended
+from zonal.rewriting.appended import Appended, AppendPlan
 from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.outcome import Clustering
 from zonal.verbs.clean import Cleaning
@@ -157,6 +157,7 @@ _RESULTS: tuple[tuple[type[Shown], Callable[..., Iterator[Block]]], ...] = (
     (Clustering, clustering_blocks),
     (ClusteringPlan, plan_blocks),
     (Appended, appended_blocks),
+    (AppendPlan, append_plan_blocks),
     (Audit, audit_blocks),
     (Cleaning, cleaning_blocks),
     (Trend, ledger_blocks),
