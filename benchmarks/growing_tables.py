@@ -13,7 +13,6 @@ import json
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,17 +39,17 @@ def chosen(names: str | None) -> list[Policy]:
 
 
 def measure(options: argparse.Namespace, folder: Path, console: Console) -> Iterator[Results]:
-    """Let every policy keep its own tables, one after the other, and yield the results of each."""
+    """Let every policy keep its own tables, one after the other, and yield each result."""
     place = Place(folder, options.rows * ROW_BYTES // options.files)
     plan = Plan(Stream(options.rows), options.appends, options.every)
     settings = {name: getattr(options, name) for name in SETTINGS}
     try:
         for policy in chosen(options.only):
-            start = time.monotonic()
-            courses = tuple(course(policy, place, plan, late) for late in (0.0, LATE))
-            more = one_more(policy, place, Stream(options.rows, seed=5))
-            console.print(f"{policy.name}: measured in {time.monotonic() - start:.0f} s", highlight=False)
-            yield Results(settings, courses, (more,))
+            yield Results(settings, one_more=(one_more(policy, place, Stream(options.rows, seed=5)),))
+            for late in (0.0, LATE):
+                done = course(policy, place, plan, late)
+                console.print(f"{policy.name}, {late:.0%} late: {done.cost:.2f} bytes per byte", highlight=False)
+                yield Results(settings, (done,))
     finally:
         place.stop()
 

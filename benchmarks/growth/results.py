@@ -25,13 +25,10 @@ class Results:
     one_more: tuple[Course, ...] = ()
 
     def with_(self, newer: "Results") -> "Results":
-        """Add results, which replace those of the same policies; all must have the same settings."""
+        """Add results with the same settings, which replace those of the same policy and share of late rows."""
         if self.settings and self.settings != newer.settings:
             raise SystemExit(f"These results have other settings: {self.settings}.")
-        names = {course.policy for course in newer.courses}
-        kept = tuple(each for each in self.courses if each.policy not in names)
-        more = tuple(each for each in self.one_more if each.policy not in names)
-        return Results(newer.settings, kept + newer.courses, more + newer.one_more)
+        return Results(newer.settings, _replaced(self.courses, newer.courses), _replaced(self.one_more, newer.one_more))
 
     @property
     def has_yardstick(self) -> bool:
@@ -57,6 +54,11 @@ class Results:
         record = json.loads(text)
         kinds = (tuple(Course.from_dict(each) for each in record[name]) for name in ("courses", "one_more"))
         return cls(record["settings"], *kinds)
+
+
+def _replaced(older: tuple[Course, ...], newer: tuple[Course, ...]) -> tuple[Course, ...]:
+    known = {(course.policy, course.late) for course in newer}
+    return tuple(course for course in older if (course.policy, course.late) not in known) + newer
 
 
 Cells = tuple[str, ...]
