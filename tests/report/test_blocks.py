@@ -7,10 +7,11 @@ from typing import get_args
 import pytest
 from rich.console import Console
 
-from support.audit_values import RECORD, RUN
+from support.audit_values import NOON, RECORD, RUN
 from support.hostile_names import HOSTILE
 from support.html_reader import Page
 from support.result_values import (
+    append_plan,
     appended,
     audit,
     clustering,
@@ -21,12 +22,11 @@ from support.result_values import (
     plan,
 )
 from zonal.report.advice import advice_blocks
-from zonal.report.appended import appended_blocks
+from zonal.report.appended import append_plan_blocks, appended_blocks
 from zonal.report.audit import audit_blocks
 from zonal.report.blocks import (
     Block,
     Cell,
-    Chapter,
     Colophon,
     Command,
     CommitsChart,
@@ -34,6 +34,7 @@ from zonal.report.blocks import (
     Facts,
     FileChart,
     Heading,
+    LedgerChart,
     Lines,
     Listing,
     Paragraph,
@@ -42,6 +43,7 @@ from zonal.report.blocks import (
     Remarks,
     Sentences,
     TableBlock,
+    TableHeading,
     TableRow,
     Tiles,
     Title,
@@ -54,6 +56,7 @@ from zonal.report.notebook.results import blocks_html
 from zonal.report.page.blocks import blocks_page
 from zonal.report.terminal.blocks import print_blocks
 from zonal.skipping.depth import Depth
+from zonal.verbs.trend import TrendPoint
 
 RESULTS = {
     "health": (health, health_blocks),
@@ -62,6 +65,7 @@ RESULTS = {
     "clustering": (clustering, clustering_blocks),
     "plan": (plan, plan_blocks),
     "appended": (appended, appended_blocks),
+    "append plan": (append_plan, append_plan_blocks),
     "audit": (audit, audit_blocks),
 }
 
@@ -75,12 +79,13 @@ def blocks(name):
     one = audit(name)
     record, run = replace(RECORD, alerts=(name,), culprit=name), replace(RUN, layout=name)
     return [
-        Title("About ", name), Chapter(name, "here"), Sentences([name, ""], "bad"), Command(name, name),
+        Title("About ", name), TableHeading(name, "here"), Sentences([name, ""], "bad"), Command(name, name),
         Tiles([(name, name)]), Facts([(name, name)], heading=name), Facts([(name, name)]), Paragraph(name),
         Paragraph(name, is_code=True), Lines(name, [name]), Remarks([name]), table, replace(table, on_terminal="lines"),
         Listing(table, name, [name]), FileChart(picture(name), name, [(0, name)]), ReadsChart(picture(name), name),
         DepthChart([(name, 5, [Depth(name, 4, 2.5, 3.5, 0, {2: 4}, 1.5, 17)])]), TrendChart(one, [record], [run], 0.3),
-        CommitsChart(one, table), QueriesChart(replace(one, asked=one.asked * 2)), Colophon(name),
+        CommitsChart(one, table), QueriesChart(replace(one, asked=one.asked * 2)),
+        LedgerChart([TrendPoint(NOON, name, version, 1, 1, 1.0, 1.0, 1.0) for version in (1, 2)]), Colophon(name),
     ]  # fmt: skip
 
 

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 from rich.console import Console
-from zonal.report.page.results import trend_page
 
 from support.history_records import AUDIT, NOON, RUN
 from support.hostile_names import HOSTILE
 from support.html_reader import Page
+from support.pages import trend_page
 from zonal.report.ledger import ledger_blocks
 from zonal.report.machine.json_form import to_json
 from zonal.report.notebook.results import html_of

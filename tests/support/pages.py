@@ -5,6 +5,7 @@ from zonal.report.audit import audit_blocks
 from zonal.report.clustering import clustering_blocks
 from zonal.report.explanation import explanation_blocks
 from zonal.report.health import health_blocks
+from zonal.report.ledger import ledger_blocks
 from zonal.report.many_audits import overview_blocks
 from zonal.report.page.blocks import blocks_page
 
@@ -31,3 +32,7 @@ def audit_page(audit, audits=(), runs=(), **options):
 
 def overview_page(overview):
     return blocks_page(overview_blocks(overview))
+
+
+def trend_page(trend):
+    return blocks_page(ledger_blocks(trend))

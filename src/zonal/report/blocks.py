@@ -26,7 +26,7 @@ class Title:
 
 
 @dataclass(frozen=True)
-class Chapter:
+class TableHeading:
     """A heading where a report goes on to another table."""
 
     name: str
@@ -257,7 +257,7 @@ class Colophon:
 
 Block = (
     Title
-    | Chapter
+    | TableHeading
     | Sentences
     | Command
     | Tiles

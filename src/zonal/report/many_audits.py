@@ -10,13 +10,13 @@ from zonal.report.audit_wording import audit_facts, audit_notes
 from zonal.report.blocks import (
     Block,
     Cell,
-    Chapter,
     Colophon,
     Facts,
     Heading,
     Lines,
     Sentences,
     TableBlock,
+    TableHeading,
     TableRow,
     Title,
 )
@@ -80,7 +80,7 @@ class Overview:
 def printed_blocks(overview: Overview) -> Iterator[Block]:
     """Yield every audit under its table's name, then all of them in a table, which stays in sight on a terminal."""
     for each in overview.audits:
-        yield Chapter(each.table.name)
+        yield TableHeading(each.table.name)
         yield from audit_blocks(each, given=overview.given_for(each))
     yield from summary_blocks(overview)
 
@@ -89,7 +89,7 @@ def overview_blocks(overview: Overview) -> Iterator[Block]:
     """Yield a table of all audits, then each with its verdict and facts."""
     yield from summary_blocks(overview)
     for number, each in enumerate(overview.ordered, 1):
-        yield Chapter(each.table.name, _place(number))
+        yield TableHeading(each.table.name, _place(number))
         yield from verdict_blocks(each, overview.given_for(each))
         yield Facts(list(audit_facts(each)), 16)
         yield Lines("", list(audit_notes(each)))

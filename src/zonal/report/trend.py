@@ -6,7 +6,7 @@ from datetime import datetime
 from zonal.auditing.audit import Audit
 from zonal.history.records import AuditRecord, RunRecord
 from zonal.layouts.layout import short_text
-from zonal.report.blocks import Block, Cell, Chapter, Heading, Paragraph, Remarks, Sentences, TableBlock, TableRow
+from zonal.report.blocks import Block, Cell, Heading, Paragraph, Remarks, Sentences, TableBlock, TableHeading, TableRow
 from zonal.report.sparkline import sparkline
 from zonal.report.wording import clipped, known_share, plural, share_text
 
@@ -38,7 +38,7 @@ def trend_blocks(
     location_name: str, audits: Sequence[AuditRecord], runs: Sequence[RunRecord], limit_ratio: float | None
 ) -> Iterator[Block]:
     """Yield how the ratio went, and the last audits and rewrites in the order of time."""
-    yield Chapter(location_name)
+    yield TableHeading(location_name)
     if not audits and not runs:
         yield Paragraph("No audit and no rewrite of this table is in the database yet.")
         return

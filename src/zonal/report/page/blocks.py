@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from zonal.report.blocks import (
     Block,
-    Chapter,
     Colophon,
     Command,
     CommitsChart,
@@ -20,6 +19,7 @@ from zonal.report.blocks import (
     Remarks,
     Sentences,
     TableBlock,
+    TableHeading,
     Tiles,
     Title,
     TrendChart,
@@ -81,7 +81,7 @@ def _title(block: Title) -> Html:
     return element("h1", text(block.what), name(block.name) if block.name else NOTHING)
 
 
-def _chapter(block: Chapter) -> Html:
+def _chapter(block: TableHeading) -> Html:
     return element("h2", name(block.name), id=block.place)
 
 
@@ -134,7 +134,7 @@ def _code(words: str) -> Html:
 
 _WRITERS: Mapping[type[Block], Callable[..., Html]] = {
     Title: _title,
-    Chapter: _chapter,
+    TableHeading: _chapter,
     Sentences: _sentences,
     Command: _command,
     Tiles: _tiles,

@@ -9,7 +9,6 @@ from rich.text import Text
 from zonal.report.blocks import (
     Block,
     Cell,
-    Chapter,
     Command,
     CommitsChart,
     Facts,
@@ -20,6 +19,7 @@ from zonal.report.blocks import (
     Remarks,
     Sentences,
     TableBlock,
+    TableHeading,
     TableRow,
 )
 from zonal.report.terminal.text import print_fact, print_line, print_list, print_whole, printable
@@ -41,7 +41,7 @@ def print_blocks(console: Console, blocks: Iterable[Block]) -> None:
             _PRINTERS[type(block)](console, block)
 
 
-def _print_chapter(console: Console, block: Chapter) -> None:
+def _print_chapter(console: Console, block: TableHeading) -> None:
     print_whole(console, clipped(block.name), "bold underline")
 
 
@@ -145,7 +145,7 @@ def _cell(cell: Cell) -> Text:
 
 
 _PRINTERS: Mapping[type[Block], Callable[..., None]] = {
-    Chapter: _print_chapter,
+    TableHeading: _print_chapter,
     Sentences: _print_sentences,
     Command: _print_command,
     Facts: _print_facts,

@@ -97,7 +97,7 @@ def new_vector_file(folder: str) -> str:
 def descriptor_of(vector: Vector, root: str) -> dict[str, Any]:
     """Describe a stored vector by its path from the table's folder ("Deletion Vector Descriptor Schema").
 
-    All engines read vectors in files; Trino and Presto read no vectors in the log itself, nor by absolute paths.
+    All engines read vectors in files; Trino and Presto read none in the log itself, and Trino none by absolute paths.
     """
     path = PurePosixPath((vector.location or "").removeprefix(f"{root}/"))
     if vector.location is None or path.is_absolute() or not path.name.startswith(_NAME):
