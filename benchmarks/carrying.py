@@ -20,7 +20,7 @@ from support.cluster_tables import Meanwhile, parts_of, telemetry  # type: ignor
 from support.delta_tables import field  # type: ignore[import-not-found]
 from support.delta_vectors import Vectored  # type: ignore[import-not-found]
 from zonal.rewriting import in_place
-from zonal.rewriting.carrying import carry_over
+from zonal.rewriting.carry_over import carry_over
 
 FILES = 16
 FIELDS = [field(*one) for one in (("id", "long"), ("x", "long"), ("y", "double"), ("s", "string"), ("p", "string"))]

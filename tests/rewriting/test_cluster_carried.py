@@ -16,7 +16,7 @@ from support.delta_tables import field
 from support.delta_tables import struct as struct_type
 from support.delta_vectors import Vectored, assert_rows
 from zonal.errors import TableError
-from zonal.rewriting import carrying
+from zonal.rewriting import carry_over
 from zonal.rewriting import in_place as rewriting
 from zonal.tables.delta.table import DeltaTable
 
@@ -151,8 +151,8 @@ def test_a_delete_between_carrying_and_commit_is_carried_too(table, monkeypatch)
             table.delete("1.parquet", positions)
         return written
 
-    carrying_write = carrying.write_vectors
-    monkeypatch.setattr(carrying, "write_vectors", write)
+    carrying_write = carry_over.write_vectors
+    monkeypatch.setattr(carry_over, "write_vectors", write)
     done = carried(table, lambda: table.delete("1.parquet", [3]), expected, deletes=3)
     vectors = [add["deletionVector"] for add in table.bodies("add", done.run.versions[0]) if "deletionVector" in add]
     assert sum(vector["cardinality"] for vector in vectors) == 3
@@ -167,11 +167,11 @@ def test_deletes_without_end_are_carried_some_times_and_then_the_work_is_done_ag
         table.delete("1.parquet", list(range(len(carries) + 1)))
         return carrying_write(*given)
 
-    carrying_write = carrying.write_vectors
-    monkeypatch.setattr(carrying, "write_vectors", write)
+    carrying_write = carry_over.write_vectors
+    monkeypatch.setattr(carry_over, "write_vectors", write)
     done = table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.delete("1.parquet", [0])))
     assert (done.run.conflicts, done.run.carried_deletes) == (1, 0)
-    assert len(carries) == carrying.CARRIES
+    assert len(carries) == carry_over.CARRIES
     assert_rows(table, without(BEFORE, range(80, 80 + len(carries) + 1)))
     assert not table.strays()
 
@@ -285,12 +285,12 @@ def test_a_file_that_was_removed_is_a_conflict(table):
 
 
 def test_more_deletes_than_a_rewrite_is_worth_are_a_conflict(table, monkeypatch):
-    monkeypatch.setattr(carrying, "ALWAYS", 3)
+    monkeypatch.setattr(carry_over, "ALWAYS", 3)
     redone(table, lambda: table.delete("1.parquet", [0, 1, 2, 3]), without(BEFORE, [80, 81, 82, 83]))
 
 
 def test_rows_too_large_for_memory_are_a_conflict(table, monkeypatch):
-    monkeypatch.setattr(carrying, "MOST_BYTES", 10)
+    monkeypatch.setattr(carry_over, "MOST_BYTES", 10)
     redone(table, lambda: table.delete("1.parquet", [0]), without(BEFORE, [80]))
 
 
@@ -314,7 +314,7 @@ def test_a_table_that_takes_no_new_vectors_gets_none(tmp_path):
 
 
 def test_a_row_that_new_files_lack_is_a_conflict(table, monkeypatch):
-    monkeypatch.setattr(carrying, "find_twins", lambda *_: None)
+    monkeypatch.setattr(carry_over, "find_twins", lambda *_: None)
     redone(table, lambda: table.delete("1.parquet", [0]), without(BEFORE, [80]))
 
 
@@ -322,7 +322,7 @@ def test_a_file_that_cannot_be_read_is_a_conflict(table, monkeypatch):
     def broken(*_):
         raise OSError("no route")
 
-    monkeypatch.setattr(carrying, "find_twins", broken)
+    monkeypatch.setattr(carry_over, "find_twins", broken)
     redone(table, lambda: table.delete("1.parquet", [0]), without(BEFORE, [80]))
 
 
@@ -351,8 +351,8 @@ def test_vectors_that_are_not_as_they_were_written_are_never_committed(table, mo
     def write(storage, location, positions):
         return carrying_write(storage, location, {path: deleted + 1 for path, deleted in positions.items()})
 
-    carrying_write = carrying.write_vectors
-    monkeypatch.setattr(carrying, "write_vectors", write)
+    carrying_write = carry_over.write_vectors
+    monkeypatch.setattr(carry_over, "write_vectors", write)
     with pytest.raises(TableError, match=r"deletion vector of the new file .* isn't as it was written"):
         table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.delete("1.parquet", [0])))
     assert_rows(table, without(BEFORE, [80]))

@@ -17,7 +17,7 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 
 import zonal.errors
 import zonal.plan.run
-import zonal.rewriting.carrying
+import zonal.rewriting.carry_over
 import zonal.rewriting.in_place
 import zonal.tables.delta.commit
 import zonal.tables.delta.listing
@@ -123,8 +123,8 @@ def test_wrong_deletes_are_noticed(monkeypatch):
     def shifted(*given):
         return {path: (places + 1) % 50 for path, places in real(*given).items()}
 
-    real = zonal.rewriting.carrying.find_twins
-    monkeypatch.setattr(zonal.rewriting.carrying, "find_twins", shifted)
+    real = zonal.rewriting.carry_over.find_twins
+    monkeypatch.setattr(zonal.rewriting.carry_over, "find_twins", shifted)
     assert "rows" in run_schedule("delta-carried", 0, things=marked).categories
 
 

@@ -11,7 +11,7 @@ from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.snapshot import UNKNOWN, Bounds, Commit, Files, Snapshot
 from zonal.upkeep.account import account_of
-from zonal.upkeep.arriving import arriving_delays
+from zonal.upkeep.append_delays import arriving_delays
 from zonal.upkeep.merges import MergeTerms
 from zonal.upkeep.policy import choose_merges
 

@@ -17,7 +17,7 @@ from zonal.snapshot import Snapshot
 from zonal.storage import Storage
 from zonal.study.sample import plan
 from zonal.tables.protocol import Appendable
-from zonal.upkeep.arriving import arriving_delays
+from zonal.upkeep.append_delays import arriving_delays
 from zonal.values.columns import find, leaf
 from zonal.values.progress import Progress, Step
 from zonal.values.sample import Sample

@@ -17,7 +17,7 @@ from zonal.layouts.ranks import Ranks
 from zonal.plan.choice import still_there
 from zonal.plan.placement import Placement, Sizes
 from zonal.plan.rewrite import ReadTally, Rewrite, Scan, Writing, Written
-from zonal.rewriting.carrying import CARRIES, carry_over
+from zonal.rewriting.carry_over import CARRIES, carry_over
 from zonal.rewriting.done import Done, RewrittenFiles
 from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.proof import check_new_files, check_rows

@@ -9,7 +9,7 @@ from support.appends import append_to
 from support.cluster_tables import NEWEST, home
 from support.growing_table import ROW_BYTES, GrowingTable
 from zonal.layouts.layout import Layout
-from zonal.upkeep.arriving import arriving_delays
+from zonal.upkeep.append_delays import arriving_delays
 
 COLUMNS = ("ts", "x")
 
