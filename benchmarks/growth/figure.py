@@ -81,7 +81,7 @@ class Panel:
 def draw(lines: Sequence[Line]) -> str:
     """Draw costs against shares on the left, shares over appends without late rows on the right, and a legend."""
     punctual = [line for line in lines if line.late == 0]
-    low, high = np.floor(min(min(line.over) for line in lines) * 10) / 10, max(max(line.over) for line in lines)
+    low, high = np.floor(min(min(line.over) for line in lines) * 5) / 5, max(max(line.over) for line in lines)
     upward = [((share - low) / (high * 1.03 - low), f"{share:.1f}") for share in np.arange(low, high, 0.2)]
     costs = Panel(LEFT, "share read, of fresh (hollow: with late rows)", "bytes rewritten per byte appended")
     times = Panel(LEFT + WIDTH + GAP, "share read, of fresh, as the table grows", "appends")
