@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.commit_lines import RUNS, commit, histories, snapshot_of
 from support.growing_table import ROW_BYTES, GrowingTable
 from zonal.layouts.layout import Layout
-from zonal.rewriting.in_place import Done
+from zonal.rewriting.done import Done, RewrittenFiles
 from zonal.rewriting.ledger import LedgerEntry
 from zonal.snapshot import Physical
 from zonal.upkeep.account import account_of
@@ -24,7 +24,7 @@ def kept(ledger, commits, run, newest):
     """Keep a run in a ledger, as it sees the table at some version."""
     after = snapshot_of(commits, newest)
     versions = next(each.versions for each in tallies_of(after).runs if each.run == run)
-    entry = LedgerEntry(run, "merge", Done(versions=versions, removed_files=3), LAYOUT, after)
+    entry = LedgerEntry(run, "merge", Done(versions, RewrittenFiles(removed_files=3)), LAYOUT, after)
     return ledger | {record.run: record for record in entry.entries(list(ledger.values()))}
 
 
@@ -71,7 +71,7 @@ def test_a_ledger_goes_on_where_commits_have_expired(commits, data):
 
 def test_a_run_whose_commits_have_expired_already_knows_itself():
     commits = [commit(5, "append", 70), commit(6, "append", 30)]
-    done = Done(versions=(4,), added_bytes=900, added_files=2, removed_files=3)
+    done = Done((4,), RewrittenFiles(added_bytes=900, added_files=2, removed_files=3))
     entry = LedgerEntry(RUNS[0], "merge", done, LAYOUT, snapshot_of(commits, 6))
     (own,) = entry.entries([])
     assert (own.rewritten_bytes, own.exact, own.version) == (900, False, 4)
