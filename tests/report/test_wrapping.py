@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -49,6 +50,22 @@ def test_a_path_stays_behind_its_bullet_and_spaces_stay():
     path = "/lake/" + "x" * 100
     assert wrapped(f"· {path} is read", 80, hang=2) == [f"· {path}", "  is read"]
     assert wrapped("ratio  ▃█▃  12.0%", 80) == ["ratio  ▃█▃  12.0%"]
+
+
+@pytest.mark.parametrize("width", [20, 40])
+def test_a_table_that_is_too_wide_for_a_terminal_is_printed_as_lines_and_loses_no_column(width):
+    said = printed(RESULTS["a trend"], width=width)
+    words = " ".join(said.split())
+    for each in ("what: cluster, ", "version ", "ratio ", "bytes read ", "predicted "):
+        assert words.count(each) >= 2, each
+    assert "┃" not in said
+
+
+def test_an_append_is_not_called_a_rewrite():
+    appended = replace(RUN, removed_files=0, added_files=3, predicted_files=None)
+    said = printed(lambda console: print_blocks(console, trend_blocks("events", [], [appended], None)), width=120)
+    assert "append, 3 files" in said
+    assert "cluster," not in said
 
 
 RESULTS = {

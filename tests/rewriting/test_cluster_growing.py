@@ -86,7 +86,7 @@ def test_a_dry_run_names_what_it_would_merge_and_what_not(tmp_path):
     table = home("delta", tmp_path).make([pa.concat_tables([day(number, 300) for number in range(20)])])
     plan = table.plan(layout=LAYOUT)
     assert plan.merging.merges
-    assert "no file is clustered yet" in plan.merging.merges[0]
+    assert "most bytes are not clustered yet" in plan.merging.merges[0]
     table.cluster(layout=LAYOUT)
     table.append(day(20, 10))
     plan = table.plan()

@@ -73,7 +73,7 @@ def test_three_layouts_and_back_and_every_verb_understands_them(clustered):
         there = data_files(table)
         done = table.cluster(runner=refuse, by=columns, **TIGHT)
         assert done.layout_recorded
-        assert "too much was rewritten already" in done.note
+        assert "too much would be rewritten" in done.note
         assert data_files(table) == there
         recorded = now(table).layout
         assert (recorded.columns, recorded.target_file_bytes) == (tuple(columns), 12_000)

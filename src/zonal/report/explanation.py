@@ -63,11 +63,11 @@ def explanation_blocks(explanation: Explanation, *, files: bool = False) -> Iter
 def _read_text(explanation: Explanation) -> str:
     files = next((level for level in explanation.levels if level.name == "files"), explanation.levels[-1])
     share = share_text(files.kept_bytes / max(explanation.levels[0].total_bytes, 1))
-    read = f"The query reads {files.kept:,} of {plural(files.total, 'file')}: {share} of the table's bytes."
+    read = f"The query reads {files.kept:,} of {plural(files.total, 'file')}: {share} of the table's bytes"
     finest = explanation.levels[-1]
     if finest is files:
-        return read
-    return f"{read} Of these, {finest.name} leave {share_text(explanation.share_of_bytes)}."
+        return f"{read}."
+    return f"{read}, or {share_text(explanation.share_of_bytes)} by {finest.name}."
 
 
 def _level_cells(level: Level, whole: int) -> list[Cell]:

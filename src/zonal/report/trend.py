@@ -101,12 +101,14 @@ def _audit_row(record: AuditRecord) -> TableRow:
 
 def _run_row(record: RunRecord) -> TableRow:
     """Say what a rewrite did; what its queries read before stands beside what they read after it."""
-    files = f"{record.removed_files:,} → {plural(record.added_files, 'file')}"
+    new = plural(record.added_files, "file")
+    is_append = not record.removed_files and record.predicted_files is None
+    files = f"append, {new}" if is_append else f"cluster, {record.removed_files:,} → {new}"
     expected = "" if record.predicted_files is None else f" ({record.predicted_files:,} predicted)"
     after = known_share(record.share_after)
     read = after if record.share_before is None else f"{share_text(record.share_before)} → {after}"
     cells = [
-        Cell(f"cluster, {files}{expected}", note=f"by {clipped(short_text(record.layout))}"),
+        Cell(f"{files}{expected}", note=f"by {clipped(short_text(record.layout))}"),
         *map(Cell, (_whole(record.version), "", read, "", known_share(record.share_predicted))),
     ]
     return TableRow(_time(record.finished), cells)

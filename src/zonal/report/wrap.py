@@ -11,6 +11,8 @@ from rich.text import Text
 
 _WORD = re.compile(r"(\s*)((?:\w\([^()]{0,200}(?:\([^()]{0,200}\)[^()]{0,200}){0,8}\)|\S)+)")
 """Up to a space, except in brackets after a name: `zorder(ts, payload_id)` is one word."""
+_LEAST_NAME = 4
+"""Width that a column of names needs: below it, a name is a column of letters."""
 
 
 def wrapped(text: str, width: int, *, hang: int = 0) -> list[str]:
@@ -40,6 +42,13 @@ def _words(text: str, width: int) -> Iterator[tuple[str, str]]:
         parts = [word] if cell_len(word) <= width else word.split()
         yield gap, parts[0]
         yield from ((" ", part) for part in parts[1:])
+
+
+def can_fit(console: Console, table: Table, column: int = 0) -> bool:
+    """Tell whether a console has room for every column of a table, with a little for the one that is wrapped."""
+    sizes = [_sizes(console, table, number) for number in range(len(table.columns))]
+    least = [min(size.minimum, _LEAST_NAME) if at == column else size.minimum for at, size in enumerate(sizes)]
+    return sum(least) <= console.width - _frame(table)
 
 
 def fit(console: Console, table: Table, column: int = 0) -> Table:

@@ -27,11 +27,6 @@ class Account:
         """Return the bytes rewritten per byte that arrived."""
         return self.rewritten / self.arrived if self.arrived else 0.0
 
-    @property
-    def text(self) -> str:
-        """Say it for people."""
-        return f"{self.amplification:.2f} bytes"
-
     def room(self, amplification: float) -> float:
         """Return how many bytes may still be rewritten under a bound."""
         return math.inf if not self.arrived else amplification * self.arrived - self.rewritten

@@ -8,7 +8,7 @@ from zonal.values.sizes import size_text
 
 Reason = Literal["first", "arrived", "runs", "deletes", "layout", "full"]
 REASONS: dict[Reason, str] = {
-    "first": "no file is clustered yet",
+    "first": "most bytes are not clustered yet",
     "arrived": "rows that arrived since",
     "runs": "runs that overlap",
     "deletes": "files heavy with deletes",

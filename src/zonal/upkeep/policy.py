@@ -63,8 +63,9 @@ def _within(found: Iterable[Merge], terms: MergeTerms, account: Account) -> Merg
     room = account.room(terms.amplification)
     for merge in sorted(found, key=_rank):
         if merge.chosen and merge.reason != "first" and merge.bytes > room:
-            bound = f"{account.text} of at most {terms.amplification:g} per byte that arrived"
-            left.append(replace(merge, why_not=f"too much was rewritten already, {bound}"))
+            with_it = terms.amplification + (merge.bytes - room) / account.arrived
+            bound = f"{with_it:.2f} bytes per byte that arrived, of at most {terms.amplification:g}"
+            left.append(replace(merge, why_not=f"with it, too much would be rewritten: {bound}"))
         elif merge.chosen:
             chosen.append(merge)
             room -= merge.bytes
@@ -148,14 +149,22 @@ class _Partition:
         return merge if self.layout.kind == TREE else self._if_it_pays(merge)  # trees are learned where they pay
 
     def _one_file(self, kept: Int64Array, raw: Int64Array, heavy: Int64Array) -> Iterator[Merge]:
-        """Make one file of a small partition, as often as the bound on rewritten bytes allows."""
+        """Make one file of a small partition, as often as the bound on rewritten bytes allows.
+
+        All but the largest run is new: appends in the layout are runs of their own.
+        """
         files = np.sort(np.concatenate([kept, raw, heavy]))
-        new = self.size(raw) + self.size(heavy)
+        new = self.size(files) - self._largest_run(kept)
         if not new or (len(files) == 1 and not len(heavy)):
             return
         least = self.size(files) / self.terms.amplification
         why_not = "" if len(heavy) or new >= least else self._waits(new, least)
         yield Merge(files, self.number, "deletes" if len(heavy) else "arrived", self.size(files), why_not=why_not)
+
+    def _largest_run(self, kept: Int64Array) -> int:
+        """Return the bytes of the largest run."""
+        _, place = np.unique(self.runs.run[kept], return_inverse=True)
+        return int(np.bincount(place, self.snapshot.files.sizes[kept]).max())
 
     def _arrived(self, kept: Int64Array, raw: Int64Array, heavy: Int64Array) -> Iterator[Merge]:
         """Cluster rows that arrived once they are worth it, and merge runs."""

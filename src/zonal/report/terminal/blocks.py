@@ -24,7 +24,7 @@ from zonal.report.blocks import (
 )
 from zonal.report.terminal.text import print_fact, print_line, print_list, print_whole, printable
 from zonal.report.wording import clipped
-from zonal.report.wrap import fit
+from zonal.report.wrap import can_fit, fit
 
 _LONG = 600
 """Characters of a sentence that may quote names."""
@@ -89,11 +89,21 @@ def _print_grid(console: Console, grid: TableBlock) -> None:
     if grid.on_terminal == "lines":
         print_list(console, grid.caption, [_line(row, grid.columns[1:]) for row in grid.rows[: grid.most]])
     elif grid.on_terminal == "table" and grid.rows:
-        console.print(fit(console, _table(grid), _wrapped(grid)))
+        _print_table(console, grid)
     if grid.most is not None and len(grid.rows) > grid.most and grid.on_terminal != "nothing":
         print_line(console, f"· and {len(grid.rows) - grid.most:,} more")
     if grid.remark and grid.on_terminal != "nothing":
         print_line(console, grid.remark)
+
+
+def _print_table(console: Console, grid: TableBlock) -> None:
+    """Print a table; where it is too wide for the terminal, one line per row, since columns would be lost."""
+    table, names = _table(grid), _wrapped(grid)
+    if can_fit(console, table, names):
+        console.print(fit(console, table, names))
+        return
+    for row in grid.rows[: grid.most]:
+        print_line(console, f"· {_line(row, grid.columns[1:])}", _ROW_STYLES[row.mood])
 
 
 def _line(row: TableRow, columns: Sequence[Heading]) -> str:
