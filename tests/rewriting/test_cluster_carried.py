@@ -16,7 +16,7 @@ from support.delta_tables import field
 from support.delta_tables import struct as struct_type
 from support.delta_vectors import Vectored, assert_rows
 from support.iceberg_positions import Positioned
-from zonal.errors import TableError
+from zonal.errors import ConflictError, TableError
 from zonal.rewriting import carry_over
 from zonal.rewriting import in_place as rewriting
 from zonal.tables.delta.table import DeltaTable
@@ -392,6 +392,25 @@ def test_a_commit_that_is_reported_as_failed_keeps_its_deletes(table, monkeypatc
     with pytest.raises(TableError, match=r"the table has \d+ of its new files"):
         table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.delete("1.parquet", [0])))
     assert table.stored_deletes()
+    assert_rows(table, without(BEFORE, [80]))
+
+
+def test_deletes_of_a_commit_that_is_reported_as_a_conflict_stay(table, monkeypatch):
+    """The work is done again from a version that has them."""
+    kind = {"delta": DeltaTable, "iceberg": IcebergTable}[table.format]
+    commit, told = kind.commit, []
+
+    def heard(self, rewrite, *, sending):
+        version = commit(self, rewrite, sending=sending)
+        if rewrite.carried is not None and not told:
+            told.extend(table.stored_deletes())
+            raise ConflictError("no answer", rewrite.base.files.paths.take(rewrite.removed).to_pylist())
+        return version
+
+    monkeypatch.setattr(kind, "commit", heard)
+    table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.delete("1.parquet", [0])))
+    assert told
+    assert table.stored_deletes() == told
     assert_rows(table, without(BEFORE, [80]))
 
 
