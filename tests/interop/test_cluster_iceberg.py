@@ -445,6 +445,8 @@ MEANWHILE = {
     "new_column": "ALTER TABLE {t} ADD COLUMN later int",
 }
 HARMLESS = ("insert", "manifests", "new_column")
+CARRIED = {("delete", 2): 13, ("update", 2): 5}
+"""Rows that Iceberg deletes by positions, in files that stay."""
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -458,4 +460,41 @@ def test_what_others_write_meanwhile_is_kept(spark, sql, make, opened, name, ver
     shown = case.shown.replace("*", NAMES)  # a snapshot of before has no new column
     theirs = rows_of(spark, f"SELECT {shown} FROM {table} VERSION AS OF {parent}")
     assert rows_of(spark, f"SELECT {shown} FROM {table}") == theirs, "the rows are those of the other writer's snapshot"
-    assert (result.run.conflicts > 0) == (name not in HARMLESS)
+    assert (result.run.conflicts == 0) == (name in HARMLESS or (name, version) in CARRIED)
+    assert result.run.carried_deletes == CARRIED.get((name, version), 0)
+
+
+@pytest.mark.parametrize("granularity", ["file", "partition"])
+def test_iceberg_goes_on_with_deletes_that_were_carried_over(spark, sql, make, opened, granularity):
+    name = f"carried_{granularity}"
+    told = f"{MERGE_ON_READ}, 'write.delete.granularity' = '{granularity}'"
+    case = Case(2, clause="PARTITIONED BY (b)", properties=told, then=(insert(0, 400, 4), insert(400, 500, 2)))
+    table = make(name, case)
+    delete = f"DELETE FROM {table} WHERE id % 50 = 3"
+    result = clustered(opened(name), by=("id", "ts"), spark=meanwhile(lambda: spark.sql(delete)))
+    assert (result.run.conflicts, result.run.carried_deletes) == (0, 10)
+    (snapshot,) = sql(f"SELECT * FROM {table}.snapshots WHERE snapshot_id = {result.run.versions[0]}")
+    files = sql(f"SELECT content, record_count, file_size_in_bytes FROM {table}.files")
+    deletes = [file for file in files if file.content == 1]
+    assert snapshot.operation == "replace"
+    assert sum(file.record_count for file in deletes) == 10, "theirs are gone with their files"
+    assert int(snapshot.summary["added-delete-files"]) == int(snapshot.summary["total-delete-files"]) == len(deletes)
+    assert snapshot.summary["added-position-deletes"] == snapshot.summary["total-position-deletes"] == "10"
+    assert int(snapshot.summary["total-files-size"]) == sum(file.file_size_in_bytes for file in files)
+    assert sql(f"SELECT count(*) AS n FROM {table}.position_deletes")[0].n == 10
+    left = {*range(500)} - {*range(3, 500, 50)}
+
+    def same():
+        return [row.id for row in sql(f"SELECT id FROM {table} ORDER BY id")] == sorted(left)
+
+    assert same()
+    for low in (3, 53, 453):
+        assert [row.id for row in sql(f"SELECT id FROM {table} WHERE id BETWEEN {low} AND {low + 1}")] == [low + 1]
+    sql(f"DELETE FROM {table} WHERE id % 50 = 4")
+    left -= {*range(4, 500, 50)}
+    assert same(), "deletes of others go on top"
+    for call in ("rewrite_position_delete_files", "rewrite_data_files"):
+        sql(f"CALL ice.system.{call}(table => '{table}', options => map('rewrite-all', 'true'))")
+        assert same(), call
+    clustered(opened(name), full=True)
+    assert same()

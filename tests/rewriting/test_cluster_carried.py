@@ -1,4 +1,4 @@
-"""Rows that another writer deletes by deletion vectors during a run stay deleted, and the run's work is kept."""
+"""Rows that another writer deletes by vectors or positions during a run stay deleted, and the run's work is kept."""
 
 import json
 import math
@@ -15,10 +15,12 @@ from support.delta_rewrites import inline_vector, stored_vector
 from support.delta_tables import field
 from support.delta_tables import struct as struct_type
 from support.delta_vectors import Vectored, assert_rows
-from zonal.errors import TableError
+from support.iceberg_positions import Positioned
+from zonal.errors import ConflictError, TableError
 from zonal.rewriting import carry_over
 from zonal.rewriting import in_place as rewriting
 from zonal.tables.delta.table import DeltaTable
+from zonal.tables.iceberg.table import IcebergTable
 
 BEFORE = telemetry(240)
 KINDS = ("long", "long", "double", "string", "string")
@@ -30,9 +32,24 @@ def no_pauses(monkeypatch):
     monkeypatch.setattr(rewriting, "_FIRST_PAUSE", 0.001)
 
 
+HOMES = {"delta": Vectored, "iceberg": Positioned}
+
+
+@pytest.fixture(params=HOMES)
+def home(request, tmp_path):
+    """A place for a table whose new files can begin with deletes."""
+    return HOMES[request.param](tmp_path)
+
+
 @pytest.fixture
-def table(tmp_path):
+def table(home):
     """Three files of 80 rows."""
+    return home.create(parts_of(BEFORE, 3), FIELDS)
+
+
+@pytest.fixture
+def vectored(tmp_path):
+    """The same in Delta."""
     return Vectored(tmp_path).create(parts_of(BEFORE, 3), FIELDS)
 
 
@@ -80,37 +97,39 @@ def test_rows_that_were_deleted_meanwhile_are_deleted_in_the_new_files(table):
     assert_rows(table, expected)
 
 
-def test_the_commit_says_what_it_did(table):
-    table.delete("0.parquet", [7])
-    done = carried(table, lambda: table.delete("1.parquet", [3, 4]), without(BEFORE, [7, 83, 84]), deletes=2)
+def test_the_commit_says_what_it_did(vectored):
+    vectored.delete("0.parquet", [7])
+    done = carried(vectored, lambda: vectored.delete("1.parquet", [3, 4]), without(BEFORE, [7, 83, 84]), deletes=2)
     version = done.run.versions[0]
-    (info,), removes, adds = (table.bodies(kind, version) for kind in ("commitInfo", "remove", "add"))
+    (info,), removes, adds = (vectored.bodies(kind, version) for kind in ("commitInfo", "remove", "add"))
     metrics = info["operationMetrics"]
     with_vectors = [add for add in adds if "deletionVector" in add]
     assert metrics["numDeletionVectorsRemoved"] == "2", "those that the files have now, not when they were read"
     assert metrics["numDeletionVectorsAdded"] == str(len(with_vectors))
     assert metrics["numCarriedDeletes"] == "2"
     assert {remove["path"]: remove.get("deletionVector") for remove in removes} == {
-        path: add.get("deletionVector") for path, add in table.live.items()
+        path: add.get("deletionVector") for path, add in vectored.live.items()
     }
     assert sum(add["deletionVector"]["cardinality"] for add in with_vectors) == 2
     for add in adds:
         stats = json.loads(add["stats"])
         assert stats["tightBounds"] == ("deletionVector" not in add), "bounds are those of deleted rows, too"
-        assert stats["numRecords"] == pq.read_metadata(table.root / add["path"]).num_rows
+        assert stats["numRecords"] == pq.read_metadata(vectored.root / add["path"]).num_rows
         assert not add["dataChange"]
 
 
 @pytest.mark.parametrize("make", [stored_vector, lambda _, positions: inline_vector(positions)], ids=["file", "inline"])
-def test_rows_that_were_deleted_before_are_not_deleted_twice(table, make):
-    table.delete("1.parquet", [3, 9], make)
-    done = carried(table, lambda: table.delete("1.parquet", [3, 5, 9], make), without(BEFORE, [83, 85, 89]), deletes=1)
+def test_rows_that_were_deleted_before_are_not_deleted_twice(vectored, make):
+    vectored.delete("1.parquet", [3, 9], make)
+    done = carried(
+        vectored, lambda: vectored.delete("1.parquet", [3, 5, 9], make), without(BEFORE, [83, 85, 89]), deletes=1
+    )
     assert done.change.rows == 237
 
 
-def test_the_same_deletes_in_another_file_of_vectors_are_no_conflict(table):
-    table.delete("1.parquet", [3, 9])
-    carried(table, lambda: table.delete("1.parquet", [3, 9]), without(BEFORE, [83, 89]), deletes=0)
+def test_the_same_deletes_in_another_file_of_vectors_are_no_conflict(vectored):
+    vectored.delete("1.parquet", [3, 9])
+    carried(vectored, lambda: vectored.delete("1.parquet", [3, 9]), without(BEFORE, [83, 89]), deletes=0)
 
 
 def test_an_append_meanwhile_survives(table):
@@ -127,10 +146,10 @@ def test_an_append_meanwhile_survives(table):
 
 
 @pytest.mark.parametrize("copies", [1, 2, 13])
-def test_of_equal_rows_as_many_are_deleted_as_were(copies, tmp_path):
+def test_of_equal_rows_as_many_are_deleted_as_were(copies, home):
     """Every third row of the first 120 is the same; the old files have 100 rows each."""
     rows = pa.concat_tables([BEFORE.slice(0, 3)] * 40 + [BEFORE.slice(3, 80)])
-    table = Vectored(tmp_path).create(parts_of(rows, 2), FIELDS)
+    table = home.create(parts_of(rows, 2), FIELDS)
     gone = [9 * number for number in range(copies)]
 
     def other():
@@ -151,12 +170,10 @@ def test_a_delete_between_carrying_and_commit_is_carried_too(table, monkeypatch)
             table.delete("1.parquet", positions)
         return written
 
-    carrying_write = carry_over.write_vectors
-    monkeypatch.setattr(carry_over, "write_vectors", write)
-    done = carried(table, lambda: table.delete("1.parquet", [3]), expected, deletes=3)
-    vectors = [add["deletionVector"] for add in table.bodies("add", done.run.versions[0]) if "deletionVector" in add]
-    assert sum(vector["cardinality"] for vector in vectors) == 3
-    assert len(list(table.root.rglob("zonal-*/deletion_vector_*"))) == 1, "vectors of earlier attempts are gone"
+    carrying_write = carry_over.write_deletes
+    monkeypatch.setattr(carry_over, "write_deletes", write)
+    carried(table, lambda: table.delete("1.parquet", [3]), expected, deletes=3)
+    assert len(table.stored_deletes()) == 1, "deletes of earlier attempts are gone"
 
 
 def test_deletes_without_end_are_carried_some_times_and_then_the_work_is_done_again(table, monkeypatch):
@@ -167,8 +184,8 @@ def test_deletes_without_end_are_carried_some_times_and_then_the_work_is_done_ag
         table.delete("1.parquet", list(range(len(carries) + 1)))
         return carrying_write(*given)
 
-    carrying_write = carry_over.write_vectors
-    monkeypatch.setattr(carry_over, "write_vectors", write)
+    carrying_write = carry_over.write_deletes
+    monkeypatch.setattr(carry_over, "write_deletes", write)
     done = table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.delete("1.parquet", [0])))
     assert (done.run.conflicts, done.run.carried_deletes) == (1, 0)
     assert len(carries) == carry_over.CARRIES
@@ -237,11 +254,11 @@ def test_nested_values_and_nulls_are_compared_whole(tmp_path):
     assert_rows(table, pa.concat_tables([rows, without(rows, gone)]))
 
 
-def test_equal_rows_of_other_partitions_stay(tmp_path):
+def test_equal_rows_of_other_partitions_stay(home):
     rows = pa.table({"x": pa.array([1, 2, 3] * 20), "y": pa.array([0.5] * 60)})
     fields = [field("x", "long"), field("y", "double"), field("p", "string")]
     values = [{"p": name} for name in ("a", "b", None)]
-    table = Vectored(tmp_path).create([rows] * 3, fields, partitioning=["p"], values=values)
+    table = home.create([rows] * 3, fields, partitioning=["p"], values=values)
     parts = [rows.append_column("p", pa.array([each["p"]] * 60, pa.string())) for each in values]
     expected = pa.concat_tables([parts[0], without(parts[1], [0, 1]), without(parts[2], [59])])
 
@@ -274,14 +291,14 @@ def test_columns_are_found_by_their_mapping(mode, tmp_path):
 
 
 @pytest.mark.parametrize("after", [[9], [4, 9], []], ids=["fewer", "others", "none"])
-def test_a_row_that_is_back_is_a_conflict(table, after):
-    table.delete("1.parquet", [3, 9])
-    redone(table, lambda: table.delete("1.parquet", after), without(BEFORE, [80 + place for place in after]))
+def test_a_row_that_is_back_is_a_conflict(vectored, after):
+    vectored.delete("1.parquet", [3, 9])
+    redone(vectored, lambda: vectored.delete("1.parquet", after), without(BEFORE, [80 + place for place in after]))
 
 
-def test_a_file_that_was_removed_is_a_conflict(table):
+def test_a_file_that_was_removed_is_a_conflict(vectored):
     gone = {"path": "1.parquet", "dataChange": True, "deletionTimestamp": 0}
-    redone(table, lambda: table.commit({"remove": gone}), without(BEFORE, range(80, 160)))
+    redone(vectored, lambda: vectored.commit({"remove": gone}), without(BEFORE, range(80, 160)))
 
 
 def test_more_deletes_than_a_rewrite_is_worth_are_a_conflict(table, monkeypatch):
@@ -347,21 +364,23 @@ def test_only_partitions_that_changed_otherwise_are_done_again(tmp_path):
 # --- proof -----------------------------------------------------------------------------------------------------------
 
 
-def test_vectors_that_are_not_as_they_were_written_are_never_committed(table, monkeypatch):
-    def write(storage, location, positions):
-        return carrying_write(storage, location, {path: deleted + 1 for path, deleted in positions.items()})
+def test_deletes_that_are_not_as_they_were_written_are_never_committed(table, monkeypatch):
+    def write(form, writing, positions):
+        return carrying_write(form, writing, {path: deleted + 1 for path, deleted in positions.items()})
 
-    carrying_write = carry_over.write_vectors
-    monkeypatch.setattr(carry_over, "write_vectors", write)
-    with pytest.raises(TableError, match=r"deletion vector of the new file .* isn't as it was written"):
+    carrying_write = carry_over.write_deletes
+    monkeypatch.setattr(carry_over, "write_deletes", write)
+    with pytest.raises(TableError, match=r"deletes of the new file .* aren't as they were written"):
         table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.delete("1.parquet", [0])))
     assert_rows(table, without(BEFORE, [80]))
-    assert not list(table.root.glob("zonal-*"))
+    assert not table.stored_deletes()
+    assert not table.run_folders()
 
 
-def test_a_commit_that_is_reported_as_failed_keeps_its_vectors(table, monkeypatch):
-    """Vectors of a commit that happened are the table's, whatever its client heard."""
-    commit = DeltaTable.commit
+def test_a_commit_that_is_reported_as_failed_keeps_its_deletes(table, monkeypatch):
+    """Deletes of a commit that happened are the table's, whatever its client heard."""
+    kind = {"delta": DeltaTable, "iceberg": IcebergTable}[table.format]
+    commit = kind.commit
 
     def heard(self, rewrite, *, sending):
         version = commit(self, rewrite, sending=sending)
@@ -369,21 +388,41 @@ def test_a_commit_that_is_reported_as_failed_keeps_its_vectors(table, monkeypatc
             raise TableError("no answer")
         return version
 
-    monkeypatch.setattr(DeltaTable, "commit", heard)
+    monkeypatch.setattr(kind, "commit", heard)
     with pytest.raises(TableError, match=r"the table has \d+ of its new files"):
         table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.delete("1.parquet", [0])))
+    assert table.stored_deletes()
+    assert_rows(table, without(BEFORE, [80]))
+
+
+def test_deletes_of_a_commit_that_is_reported_as_a_conflict_stay(table, monkeypatch):
+    """The work is done again from a version that has them."""
+    kind = {"delta": DeltaTable, "iceberg": IcebergTable}[table.format]
+    commit, told = kind.commit, []
+
+    def heard(self, rewrite, *, sending):
+        version = commit(self, rewrite, sending=sending)
+        if rewrite.carried is not None and not told:
+            told.extend(table.stored_deletes())
+            raise ConflictError("no answer", rewrite.base.files.paths.take(rewrite.removed).to_pylist())
+        return version
+
+    monkeypatch.setattr(kind, "commit", heard)
+    table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.delete("1.parquet", [0])))
+    assert told
+    assert table.stored_deletes() == told
     assert_rows(table, without(BEFORE, [80]))
 
 
 def test_a_clean_up_leaves_carried_deletes_as_long_as_a_version_has_them(table):
     expected = without(BEFORE, [80])
     carried(table, lambda: table.delete("1.parquet", [0]), expected, deletes=1)
-    (vectors,) = table.root.rglob("zonal-*/deletion_vector_*")
+    (deletes,) = table.stored_deletes()
     cleaned(table, now())
-    assert not (table.root / "1.parquet").exists(), "old versions expired"
-    assert vectors.exists()
+    assert not list(table.root.glob("*.parquet")) + list(table.root.glob("data/0*.parquet")), "old versions expired"
+    assert deletes.exists()
     assert_rows(table, expected)
     table.cluster(by=["x", "y"], full=True)
     cleaned(table, now())
-    assert not vectors.exists()
+    assert not deletes.exists()
     assert_rows(table, expected)

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.manifest import ManifestContent
 from pyiceberg.types import LongType
 
 from simulation.events import local
@@ -173,3 +174,55 @@ class Iceberg3(IcebergLedger):
         writer.append(rows, self.folder)
         writer.add_rows(rows.num_rows)
         writer.publish()
+
+
+class PositionedLedger(IcebergLedger):
+    """A table of version 2 of which another writer deletes rows by position during every run."""
+
+    ACTS = (
+        "append", "append", "positions", "positions", "positions", "positions_of_some", "positions_of_some",
+        "merge_positions", "delete", "expire", "set_property", "add_column",
+    )  # fmt: skip
+    MEANWHILE = ("positions", "positions_of_some")
+
+    def positions(self, most: int = 1) -> None:
+        """Delete a few rows of some files of one partition by one delete file, whatever is deleted already."""
+        tasks = sorted(self.table.table.scan().plan_files(), key=lambda task: task.file.file_path)
+        if not tasks:
+            return
+        place = self.rng.choice(tasks).file
+        there = [task for task in tasks if (task.file.spec_id, task.file.partition) == (place.spec_id, place.partition)]
+        gone: dict[str, list[int]] = {}
+        for task in self.rng.sample(there, min(most, len(there))):
+            ids = pq.read_table(local(task.file.file_path), columns=["id"])["id"].to_pylist()
+            left = sorted({*range(len(ids))} - self._deleted(task))
+            at = sorted(self.rng.sample(left, min(self.rng.randrange(1, 5), len(left))))
+            for position in at:
+                self.rows.pop(ids[position], None)
+            gone |= {task.file.file_path: at} if at else {}
+        if gone:
+            delete_positions(self.table.catalog, self.folder, gone, partition=place.partition, spec_id=place.spec_id)
+
+    def positions_of_some(self) -> None:
+        self.positions(3)
+
+    def merge_positions(self) -> None:
+        """Replace all delete files by one per partition with the same deletes, as a compaction of deletes does."""
+        tasks = [task for task in self.table.table.scan().plan_files() if self._deleted(task)]
+        writer = Writer(self.table.catalog)
+        kept = [manifest for manifest in writer.manifests if manifest.content == ManifestContent.DATA]
+        if len(kept) == len(writer.manifests):
+            return
+        writer.manifests = kept
+        writer.publish()
+        by_place: dict[tuple, dict[str, list[int]]] = {}
+        for task in sorted(tasks, key=lambda task: task.file.file_path):
+            of_place = by_place.setdefault((task.file.spec_id, task.file.partition), {})
+            of_place[task.file.file_path] = sorted(self._deleted(task))
+        for (spec_id, partition), positions in by_place.items():
+            delete_positions(self.table.catalog, self.folder, positions, partition=partition, spec_id=spec_id)
+
+    @staticmethod
+    def _deleted(task) -> set[int]:
+        deletes = [pq.read_table(local(file.file_path)).to_pylist() for file in task.delete_files]
+        return {row["pos"] for rows in deletes for row in rows if row["file_path"] == task.file.file_path}

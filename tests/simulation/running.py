@@ -16,7 +16,7 @@ from simulation.checks import violations
 from simulation.delta_ledger import DeltaLedger, MarkedLedger, VectorLedger
 from simulation.disk import heard
 from simulation.events import WRITTEN, Crash, Event, Thing, World
-from simulation.iceberg_ledger import Iceberg1, Iceberg3, IcebergLedger
+from simulation.iceberg_ledger import Iceberg1, Iceberg3, IcebergLedger, PositionedLedger
 from simulation.ledgers import Ledger
 from simulation.schedules import drawn
 from simulation.seeding import seeded
@@ -32,6 +32,7 @@ LEDGERS: dict[str, tuple[type[Ledger], ...]] = {
     "iceberg1": (Iceberg1,),
     "iceberg2": (IcebergLedger,),
     "iceberg3": (Iceberg3,),
+    "iceberg-carried": (PositionedLedger,),
     "record-delta": (DeltaLedger, VectorLedger),
     "record-iceberg": (Iceberg1, IcebergLedger, Iceberg3),
     "into": (DeltaLedger, IcebergLedger),

@@ -9,7 +9,9 @@ import tempfile
 import threading
 import time
 import uuid
+from functools import partial
 
+import numpy as np
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import PyArrowFile
@@ -111,22 +113,30 @@ def test_an_untrue_message_is_noticed(monkeypatch):
     assert "untrue-nothing" in run_schedule("delta", 0, things=lambda *_: []).categories
 
 
-def test_deletes_are_carried_over_in_schedules():
-    verdict = run_schedule("delta-carried", 0, things=marked)
+CARRIED = pytest.mark.parametrize(
+    ("kind", "seed", "act"), [("delta-carried", 0, "mark"), ("iceberg-carried", 5, "positions")]
+)
+
+
+@CARRIED
+def test_deletes_are_carried_over_in_schedules(kind, seed, act):
+    verdict = run_schedule(kind, seed, things=partial(marked, act))
     assert not verdict.violations
-    written = [event for event in verdict.events if event.kind == "create" and "/deletion_vector_" in event.path]
+    names = ("/deletion_vector_", "/deletes-")
+    written = [event for event in verdict.events if event.kind == "create" and any(map(event.path.count, names))]
     assert len(written) == 1
     assert sum(event.kind == WRITTEN for event in verdict.events) == 1, "nothing is done again"
 
 
-def test_wrong_deletes_are_noticed(monkeypatch):
-    def shifted(*given):
-        return {path: (places + 1) % 50 for path, places in real(*given).items()}
+@CARRIED
+def test_wrong_deletes_are_noticed(kind, seed, act, monkeypatch):
+    def others(*given):
+        return {path: np.arange(len(places)) for path, places in real(*given).items()}
 
     real = zonal.rewriting.carry_over.find_twins
-    monkeypatch.setattr(zonal.rewriting.carry_over, "find_twins", shifted)
-    assert "rows" in run_schedule("delta-carried", 0, things=marked).categories
+    monkeypatch.setattr(zonal.rewriting.carry_over, "find_twins", others)
+    assert "rows" in run_schedule(kind, seed, things=partial(marked, act)).categories
 
 
-def marked(_, ledger, __):
-    return [Thing(WRITTEN, 1, "another writer: mark", meanwhile=lambda: ledger.act("mark"))]
+def marked(act, _, ledger, __):
+    return [Thing(WRITTEN, 1, f"another writer: {act}", meanwhile=lambda: ledger.act(act))]

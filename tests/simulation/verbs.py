@@ -21,7 +21,9 @@ from zonal.verbs.cluster import cluster
 
 Asked = dict[str, Any]
 """The options of a verb."""
-IN_PLACE = ("delta", "delta-dv", "delta-carried", "delta-store", "iceberg1", "iceberg2", "iceberg3")
+IN_PLACE = (
+    "delta", "delta-dv", "delta-carried", "delta-store", "iceberg1", "iceberg2", "iceberg3", "iceberg-carried",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

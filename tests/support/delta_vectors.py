@@ -50,6 +50,10 @@ class Vectored(Delta):
         self.commit({"remove": gone}, {"add": new})
         self.live[path] = new
 
+    def stored_deletes(self):
+        """The files of vectors that zonal wrote, whether the table has them or not."""
+        return sorted(self.root.rglob("zonal-*/deletion_vector_*"))
+
     def append(self, rows, name="more.parquet", **more):
         self.commit(data_file(self.log, name, rows, **more))
 

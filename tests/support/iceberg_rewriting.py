@@ -248,8 +248,10 @@ class _Dumped:
         return IcebergBaseModel.model_dump_json(self._metadata)
 
 
-def delete_positions(catalog: SqlCatalog, folder: Path, positions: dict[str, list[int]], **fields) -> None:
-    """Commit a position delete file."""
+def delete_positions(
+    catalog: SqlCatalog, folder: Path, positions: dict[str, list[int]], *, totals: bool = False, **fields
+) -> None:
+    """Commit a position delete file; with `totals`, the summary counts on from the one before."""
     path = f"{folder}/pos-{next(NUMBERS)}.parquet"
     rows = [(name, at) for name, places in sorted(positions.items()) for at in places]
     names, places = zip(*rows, strict=True)
@@ -265,7 +267,13 @@ def delete_positions(catalog: SqlCatalog, folder: Path, positions: dict[str, lis
     spec_id = fields.pop("spec_id", 0)
     file = writer.position_deletes(f"file://{path}", record_count=len(rows), file_size_in_bytes=size, **fields)
     writer.add_manifest([file], spec_id=spec_id)
-    writer.publish()
+    writer.publish(**_totals(writer, len(rows), size) if totals else {})
+
+
+def _totals(writer: Writer, rows: int, size: int) -> dict[str, str]:
+    before = writer.table.current_snapshot().summary.additional_properties
+    more = {"total-delete-files": 1, "total-position-deletes": rows, "total-files-size": size}
+    return {name: str(int(value) + more.get(name, 0)) for name, value in before.items() if name.startswith("total-")}
 
 
 def delete_vectors(catalog: SqlCatalog, folder: Path, positions: dict[str, list[int]]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pyarrow as pa
 
@@ -28,6 +29,16 @@ class Vector:
     offset: int = 0
     size: int = 0
     inline: bytes | None = None
+
+
+@dataclass(frozen=True)
+class DeleteFile:
+    """A Parquet file with `file_path` and `pos` of the deleted rows of one data file: Iceberg's position deletes."""
+
+    location: str
+    size: int
+    rows: int
+    """Positions in it."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +180,16 @@ class ReadTally:
     """Of all rows that the task passed on, with their partitions, in one of its tallies; else 0."""
 
 
+@dataclass(frozen=True)
+class NewDeletes:
+    """How deletes of new files are stored."""
+
+    kind: Literal["vectors", "positions"]
+    """Deletion vectors, all in one file, or one file of positions per data file."""
+    location: str
+    """The file of the vectors, or the folder of the files of positions."""
+
+
 @dataclass(frozen=True, eq=False)
 class Carried:
     """Deletes that other writers added to replaced files meanwhile, as deletes of rows of the new files."""
@@ -177,7 +198,7 @@ class Carried:
     """The version whose deletes of the replaced files are carried; a commit on a later one must find the same."""
     positions: Mapping[str, Int64Array]
     """Deleted positions of new files, ascending, by path."""
-    vectors: Mapping[str, Vector]
+    stored: Mapping[str, Vector | DeleteFile]
     """Where they are stored, by path of the new file."""
 
     @property
@@ -185,10 +206,20 @@ class Carried:
         """Return how many rows they delete."""
         return sum(map(len, self.positions.values()))
 
+    @property
+    def vectors(self) -> dict[str, Vector]:
+        """Return those that are deletion vectors."""
+        return {path: each for path, each in self.stored.items() if isinstance(each, Vector)}
+
+    @property
+    def files(self) -> dict[str, DeleteFile]:
+        """Return those that are files of positions."""
+        return {path: each for path, each in self.stored.items() if isinstance(each, DeleteFile)}
+
     def of(self, paths: Collection[str]) -> "Carried":
         """Return the deletes of these new files alone."""
         positions = {path: each for path, each in self.positions.items() if path in paths}
-        return Carried(self.seen, positions, {path: self.vectors[path] for path in positions})
+        return Carried(self.seen, positions, {path: self.stored[path] for path in positions})
 
 
 @dataclass(frozen=True, eq=False)

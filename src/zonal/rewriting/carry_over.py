@@ -17,14 +17,14 @@ from zonal.plan.rewrite import Carried, Rewrite, Scan, Source, Writing
 from zonal.snapshot import UNKNOWN, Snapshot
 from zonal.storage import Storage
 from zonal.storage.causes import STORAGE_ERRORS
-from zonal.tables.protocol import Rewritable, TakesVectors, takes_vectors
+from zonal.tables.protocol import CarriesDeletes, Rewritable, carries_deletes
 from zonal.upkeep.runs import HEAVY_SHARE
 from zonal.values.arrays import Int64Array
 from zonal.values.selection import take_rows
 from zonal.worker.read.deletes import PositionDeletes
 from zonal.worker.read.reader import Reader
 from zonal.worker.read.twins import find_twins
-from zonal.worker.write.vectors import write_vectors
+from zonal.worker.write.deletes import write_deletes
 
 CARRIES = 5
 """Times that deletes are carried over for one commit: other writers may delete again before each."""
@@ -42,7 +42,7 @@ def carry_over(
     `parts` are partitions that the rewrite in its present form can't be committed for. Returned are the rewrite with
     what is carried, and partitions for which that can't be done.
     """
-    if not takes_vectors(table):
+    if not carries_deletes(table):
         return rewrite, set(parts)
     try:
         return _carried(table, rewrite, writing) or (rewrite, set(parts))
@@ -50,10 +50,10 @@ def carry_over(
         return rewrite, set(parts)
 
 
-def _carried(table: TakesVectors, rewrite: Rewrite, writing: Writing) -> tuple[Rewrite, set[int]] | None:
+def _carried(table: CarriesDeletes, rewrite: Rewrite, writing: Writing) -> tuple[Rewrite, set[int]] | None:
     newest = table.newest().snapshot()
-    location = table.vector_file(newest, writing)
-    if location is None:
+    form = table.new_deletes(newest, writing)
+    if form is None:
         return None
     scan = table.scan(rewrite.base, rewrite.removed)
     grown, lost = _grown(table, rewrite, newest, scan)
@@ -72,8 +72,8 @@ def _carried(table: TakesVectors, rewrite: Rewrite, writing: Writing) -> tuple[R
             lost.add(part)
         else:
             deleted |= found
-    vectors = write_vectors(writing.storage, location, deleted) if deleted else {}
-    return replace(rewrite, carried=Carried(newest, deleted, vectors)), lost
+    stored = write_deletes(form, writing, deleted) if deleted else {}
+    return replace(rewrite, carried=Carried(newest, deleted, stored)), lost
 
 
 # --- what was deleted meanwhile --------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class _Grown:
     """Deleted since then."""
 
 
-def _grown(table: TakesVectors, rewrite: Rewrite, newest: Snapshot, scan: Scan) -> tuple[list[_Grown], set[int]]:
+def _grown(table: CarriesDeletes, rewrite: Rewrite, newest: Snapshot, scan: Scan) -> tuple[list[_Grown], set[int]]:
     """Return the files with more deletes than before, and partitions of files that changed in any other way."""
     paths = pa.array([source.path for source in scan.sources], pa.string())
     there = np.flatnonzero(pc.is_in(newest.files.paths, paths).to_numpy(zero_copy_only=False))
@@ -114,11 +114,11 @@ def _grown(table: TakesVectors, rewrite: Rewrite, newest: Snapshot, scan: Scan) 
 def _more_deleted(before: Source, now: Source, storage: Storage) -> Int64Array | None:
     """Return the positions that were deleted since; None where that isn't all that changed, or it can't be known."""
     bare = [replace(each, number=0, partition=0, vector=None, position_deletes=()) for each in (before, now)]
-    if bare[0] != bare[1]:
-        return None
     if (before.vector, before.position_deletes) == (now.vector, now.position_deletes):
-        return np.empty(0, np.int64)
-    if before.rows == UNKNOWN:
+        # New equality deletes apply to new files by their sequence numbers, and a commit sees to all else.
+        same = replace(bare[0], equality_deletes=()) == replace(bare[1], equality_deletes=())
+        return np.empty(0, np.int64) if same else None
+    if bare[0] != bare[1] or before.rows == UNKNOWN:
         return None
     deletes = PositionDeletes(storage)
     old, new = (deletes.of(source, source.rows) for source in (before, now))

@@ -275,7 +275,7 @@ def _new_files(rewrite: Rewrite) -> Iterator[str]:
     """Yield the locations of all files that a commit adds."""
     yield from (file.path for file in rewrite.added)
     if rewrite.carried is not None:
-        yield from (vector.location for vector in rewrite.carried.vectors.values() if vector.location is not None)
+        yield from (each.location for each in rewrite.carried.stored.values() if each.location is not None)
 
 
 def _done(rewrite: Rewrite, version: int, conflicts: int) -> Done:

@@ -16,7 +16,7 @@ from zonal.storage.causes import STORAGE_ERRORS, cause_of
 from zonal.storage.durability import flush_folders
 from zonal.values.checksum import MODULUS
 from zonal.worker.problem import naming
-from zonal.worker.read.deletes import read_vector
+from zonal.worker.read.deletes import read_stored
 
 LOOKS = 8
 """Files that are checked in parallel: on an object store, waiting takes all the time."""
@@ -58,18 +58,26 @@ def _wrong(table: str, where: str, what: str) -> ZonalError:
 
 def check_new_files(writing: Writing, rewrite: Rewrite) -> None:
     """Refuse to commit files that the storage doesn't have whole, or deletes that aren't those that were carried."""
-    check_files(writing, rewrite.added)
     if rewrite.carried is None:
+        check_files(writing, rewrite.added)
         return
+    carried = rewrite.carried
+    deletes = [Written(file.location, file.size, file.rows, -1, ()) for file in carried.files.values()]
+    check_files(writing, [*rewrite.added, *deletes])
     rows = {file.path: file.rows for file in rewrite.added}
-    for path, vector in rewrite.carried.vectors.items():
-        with naming(vector.location or path):
-            stored = read_vector(vector, writing.storage, rows[path])
-        if not np.array_equal(stored, rewrite.carried.positions[path]):
+
+    def check(path: str) -> None:
+        stored = carried.stored[path]
+        with naming(stored.location or path):
+            found = read_stored(stored, path, writing.storage, rows[path])
+        if not np.array_equal(found, carried.positions[path]):
             raise TableError(
-                f"The deletion vector of the new file {quoted(path, limit=300)} isn't as it was written. Does another "
-                "job change files of the table's folder?"
+                f"The deletes of the new file {quoted(path, limit=300)} aren't as they were written. Does another job "
+                "change files of the table's folder?"
             )
+
+    with ThreadPoolExecutor(LOOKS) as pool:
+        list(pool.map(check, carried.positions))
 
 
 def check_files(writing: Writing, written: Sequence[Written]) -> None:

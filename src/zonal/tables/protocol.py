@@ -11,7 +11,7 @@ from zonal.errors import LayoutError
 from zonal.layouts.layout import Layout
 from zonal.parquet.footer import Footer
 from zonal.plan.append import Append, Appending, PartitionValues
-from zonal.plan.rewrite import Rewrite, Scan, Writing, Written
+from zonal.plan.rewrite import NewDeletes, Rewrite, Scan, Writing, Written
 from zonal.snapshot import Commit, Snapshot
 from zonal.storage import Storage
 from zonal.values.arrays import Int64Array
@@ -108,22 +108,23 @@ class Rewritable(Readable, Protocol):
         """
 
 
-class TakesVectors(Rewritable, Protocol):
-    """A table whose new files can begin with deletion vectors."""
+class CarriesDeletes(Rewritable, Protocol):
+    """A table whose new files can begin with deletes."""
 
-    def newest(self) -> "TakesVectors":
+    def newest(self) -> "CarriesDeletes":
         """Return the table at its newest version."""
 
-    def vector_file(self, snapshot: Snapshot, writing: Writing) -> str | None:
-        """Return the location for a file of deletion vectors of new files; None where the table may have none.
+    def new_deletes(self, snapshot: Snapshot, writing: Writing) -> NewDeletes | None:
+        """Return how deletes of new files are stored; None where the table may have none.
 
         `commit` then takes a rewrite with `carried` deletes: the replaced files must have those of `carried.seen`.
+        `refers_to` also returns files of deletes in the run's own folder.
         """
 
 
-def takes_vectors(table: Rewritable) -> TypeGuard[TakesVectors]:
-    """Tell whether new files of the table's format can begin with deletion vectors."""
-    return hasattr(table, "vector_file")
+def carries_deletes(table: Rewritable) -> TypeGuard[CarriesDeletes]:
+    """Tell whether new files of the table's format can begin with deletes."""
+    return hasattr(table, "new_deletes")
 
 
 class Cleanable(Table, Protocol):

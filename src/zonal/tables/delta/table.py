@@ -13,7 +13,7 @@ from zonal.errors import ColumnError, TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.parquet.codecs import CODECS, known_codec
 from zonal.plan.append import Append, Appending, PartitionValues
-from zonal.plan.rewrite import Reading, Rewrite, Scan, Source, Writing
+from zonal.plan.rewrite import NewDeletes, Reading, Rewrite, Scan, Source, Writing
 from zonal.plan.run import run_folder
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import Storage, local_path, open_regular
@@ -192,7 +192,7 @@ class DeltaTable:
         removed, vectors = read, {}
         if rewrite.carried is not None:
             removed = self._live(self._state(rewrite.carried.seen), [file.path for file in read])
-            vectors = dict(rewrite.carried.vectors)
+            vectors = rewrite.carried.vectors
         replacement = DeltaReplacement(
             root=self._storage.root,
             base=base,
@@ -206,11 +206,11 @@ class DeltaTable:
         )
         return commit(replacement, lambda after: self._replay(None, after=after), log, sending=sending)
 
-    def vector_file(self, snapshot: Snapshot, writing: Writing) -> str | None:
-        """Return where deletion vectors of new files go; see `TakesVectors`."""
+    def new_deletes(self, snapshot: Snapshot, writing: Writing) -> NewDeletes | None:
+        """Return where deletion vectors of new files go; see `CarriesDeletes`."""
         state = self._state(snapshot)
         allowed = may_have_vectors(state.protocol, state.metadata.configuration)
-        return new_vector_file(writing.folder) if allowed else None
+        return NewDeletes("vectors", new_vector_file(writing.folder)) if allowed else None
 
     def record(self, layout: Layout, base: Snapshot) -> None:
         """Record a layout in one new version of the log; see `Rewritable`."""

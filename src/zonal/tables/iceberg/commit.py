@@ -21,6 +21,7 @@ from zonal.errors import CommitUnknownError, ConflictError, TableError, quoted
 from zonal.plan.rewrite import Rewrite, Written
 from zonal.snapshot import Snapshot as BaseSnapshot
 from zonal.tables.iceberg.conflicts import replaced
+from zonal.tables.iceberg.deletes import DeleteIndex
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.field_ids import MANIFEST_PATH
 from zonal.tables.iceberg.manifest_writers import commit_updates
@@ -53,16 +54,19 @@ class TableChange(Protocol):
         """Return the new files."""
 
 
-def commit_rewrite(target: Target, rewrite: Rewrite, *, schema: Schema, sending: Sending = unheard) -> int:
-    """Replace files in one snapshot and return its id; `schema` is the one that the rows were read with."""
+def commit_rewrite(
+    target: Target, rewrite: Rewrite, *, schema: Schema, carried: DeleteIndex | None = None, sending: Sending = unheard
+) -> int:
+    """Replace files in one snapshot and return its id; `schema` and `carried` as in `conflicts.replaced`."""
     if not len(rewrite.removed):
         raise TableError(f"The rewrite of {quoted(target.name)} replaces no files.")
     known: KnownEntries = {}
 
     def attempt(table: Table, snapshot_id: int) -> NewSnapshot:
         replacement = replaced(
-            target.name, table.metadata, table.io, branch=target.branch, rewrite=rewrite, schema=schema, known=known
-        )
+            target.name, table.metadata, table.io,
+            branch=target.branch, rewrite=rewrite, schema=schema, known=known, carried=carried,
+        )  # fmt: skip
         return ReplacingSnapshot(table, target.branch, snapshot_id, rewrite, schema, replacement)
 
     return committed(target, rewrite, attempt, sending=sending)
@@ -122,8 +126,12 @@ def _settled(target: Target, snapshot_id: int, change: TableChange, failed: list
 
 
 def files_since(table: Table, change: TableChange) -> set[str]:
-    """Return those of a change's new files that a snapshot since its base refers to."""
-    return _paths_since(table, change) & {file.path for file in change.added}
+    """Return those of a change's new files that a snapshot since its base refers to.
+
+    With them are delete files in the same folder, the run's own, whatever version of the change they were written for.
+    """
+    folders = {file.path.rpartition("/")[0] for file in change.added}
+    return {path for path in _paths_since(table, change) if path.rpartition("/")[0] in folders}
 
 
 def _paths_since(table: Table, change: TableChange) -> set[str]:

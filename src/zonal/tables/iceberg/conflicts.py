@@ -31,6 +31,8 @@ from zonal.tables.iceberg.manifests import (
 )
 from zonal.tables.iceberg.scan import global_specs
 
+TAKES_POSITIONS = 2
+"""The format version whose new deletes are position delete files; before there are none, and later ones are vectors."""
 LARGEST_OPENED = 64 * 1024**2
 """Bytes of a position delete file that is opened to see which data files it is about."""
 
@@ -62,11 +64,15 @@ def replaced(
     rewrite: Rewrite,
     schema: Schema,
     known: KnownEntries,
+    carried: DeleteIndex | None = None,
 ) -> IcebergReplacement:
     """Find what a rewrite replaces in the newest version, or raise a `ConflictError`; `known` as in `read_contents`.
 
-    `schema` is the one that the rewritten rows were read with.
+    `schema` is the one that the rewritten rows were read with. `carried` has the deletes of the version whose position
+    deletes the rewrite carries over: of the replaced files, there must be those and no others.
     """
+    if carried is not None and metadata.format_version != TAKES_POSITIONS:
+        raise ConflictError(f"{quoted(name)} has format version {metadata.format_version} now.")
     base, head = _base_and_head(name, metadata, branch, rewrite)
     _check_schema(name, schema, metadata.schema())
     _check_layout(name, rewrite.layout, schema, metadata.schema())
@@ -74,12 +80,21 @@ def replaced(
     sequence = base.sequence_number or 0
     data, deletes = data_entries(contents), delete_entries(contents)
     removed = _live(name, data, rewrite, sequence)
-    _check_deletes(name, io, removed, [entry for entry in deletes if entry.sequence > sequence])
+    newer = [entry for entry in deletes if entry.sequence > sequence]
+    seen = set() if carried is None else set(carried.deletes)
+    _check_deletes(name, io, removed, [entry for entry in newer if entry.delete not in seen])
+    if carried is not None:
+        _check_carried(name, removed, {entry.delete for entry in deletes}, carried)
     gone = {id(entry) for entry in removed}
     left = [entry for entry in data if id(entry) not in gone]
-    old = [entry for entry in deletes if entry.sequence <= sequence]
+    # Of newer deletes, only positions are carried over; equality deletes apply to the new files.
+    spent = [
+        entry
+        for entry in deletes
+        if entry.sequence <= sequence or (carried is not None and entry.delete.kind != "equality")
+    ]
     return IcebergReplacement(
-        base, head, contents, removed, _obsolete(old, removed, left, global_specs(metadata.specs()))
+        base, head, contents, removed, _obsolete(spent, removed, left, global_specs(metadata.specs()))
     )
 
 
@@ -182,6 +197,21 @@ def _check_deletes(name: str, io: FileIO, removed: Sequence[ManifestEntry], dele
         raise ConflictError(
             f"Rows of {len(changed)} files that were rewritten were deleted from {quoted(name)} meanwhile, "
             f"such as of {quoted(min(changed), limit=300)}.",
+            changed,
+        )
+
+
+def _check_carried(name: str, removed: Sequence[ManifestEntry], present: set[Delete], carried: DeleteIndex) -> None:
+    """Refuse to carry position deletes over that have gone since: the rows may be back."""
+    changed = {
+        entry.path
+        for entry in removed
+        if any(carried.deletes[at] not in present for at in carried.positions(entry.path, entry.sequence, entry.key))
+    }
+    if changed:
+        raise ConflictError(
+            f"Deletes of {len(changed)} files that were rewritten were changed in {quoted(name)} meanwhile, such as of "
+            f"{quoted(min(changed), limit=300)}.",
             changed,
         )
 

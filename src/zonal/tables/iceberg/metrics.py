@@ -17,6 +17,7 @@ from pyiceberg.types import (
     FloatType,
     IcebergType,
     ListType,
+    LongType,
     MapType,
     PrimitiveType,
     StringType,
@@ -24,22 +25,27 @@ from pyiceberg.types import (
 )
 
 from zonal.errors import TableError, quoted
-from zonal.plan.rewrite import ColumnMetrics, Written
+from zonal.plan.rewrite import ColumnMetrics, DeleteFile, Written
 from zonal.tables.iceberg.field_ids import (
     CONTENT,
     DATA,
+    DELETE_PATH,
+    DELETE_POSITION,
     FORMAT,
     LOWER_BOUNDS,
     NAN_COUNTS,
     NULL_COUNTS,
     PARTITION,
     PATH,
+    POSITION_DELETES,
     RECORDS,
+    REFERENCED,
     SIZE,
     SORT_ORDER_ID,
     UPPER_BOUNDS,
     Fields,
 )
+from zonal.values.arrays import Int64Array
 
 COLUMN_SIZES, VALUE_COUNTS = 108, 109
 DEFAULT, BY_COLUMN = "write.metadata.metrics.default", "write.metadata.metrics.column."
@@ -119,6 +125,21 @@ def data_file(
         LOWER_BOUNDS: {number: bound for number, bound in lower.items() if bound is not None},
         UPPER_BOUNDS: {number: bound for number, bound in upper.items() if bound is not None},
         SORT_ORDER_ID: sort_order_id,
+    }
+
+
+def delete_file(stored: DeleteFile, path: str, positions: Int64Array, partition: Mapping[int, Any]) -> Fields:
+    """Describe a file of positions of one data file, by which readers know that it is about no other."""
+    return {
+        CONTENT: POSITION_DELETES,
+        PATH: stored.location,
+        FORMAT: "PARQUET",
+        PARTITION: partition,
+        RECORDS: stored.rows,
+        SIZE: stored.size,
+        LOWER_BOUNDS: {DELETE_PATH: path.encode(), DELETE_POSITION: to_bytes(LongType(), int(positions[0]))},
+        UPPER_BOUNDS: {DELETE_PATH: path.encode(), DELETE_POSITION: to_bytes(LongType(), int(positions[-1]))},
+        REFERENCED: path,
     }
 
 

@@ -49,7 +49,7 @@ from zonal.tables.iceberg.field_ids import (
 )
 from zonal.tables.iceberg.manifest_writers import ADDED, DELETED, EXISTING, write_manifest, write_manifest_list
 from zonal.tables.iceberg.manifests import ManifestEntry, counted
-from zonal.tables.iceberg.metrics import data_file, kept_metrics
+from zonal.tables.iceberg.metrics import data_file, delete_file, kept_metrics
 from zonal.tables.iceberg.summary import RUN, summary_of
 from zonal.tables.protocol import LAYOUT_PROPERTY
 
@@ -113,6 +113,10 @@ class NewSnapshot(ABC):
     def properties(self) -> dict[str, str]:
         """Return the table properties that the commit sets."""
 
+    def new_deletes(self) -> Sequence[tuple[int, Fields]]:
+        """Describe new delete files, with their partition specs; they have the snapshot's own sequence number."""
+        return ()
+
     def requirements(self) -> list[TableRequirement]:
         """Return what the catalog must check."""
         head = None if self.head is None else self.head.snapshot_id
@@ -128,7 +132,11 @@ class NewSnapshot(ABC):
         """Write the metadata files of the new snapshot, and return what the catalog must check and do."""
         order, updates = self._sort_order()
         added = self._added(order)
-        lines = [*self._write(added), *self.carried_over()]
+        lines = [
+            *self._write(added, DATA, self.data_sequence),
+            *self._write(self.new_deletes(), DELETES, None),
+            *self.carried_over(),
+        ]
         snapshot = self._snapshot(lines, [file for _, file in added])
         flush_folders(self._paths, self._metadata.location)
         if properties := self.properties():
@@ -175,21 +183,21 @@ class NewSnapshot(ABC):
             added.append((spec_id, data_file(written, kept, partition=partition, sort_order_id=order)))
         return added
 
-    def _write(self, added: Sequence[tuple[int, Fields]]) -> Iterator[Fields]:
+    def _write(self, added: Sequence[tuple[int, Fields]], content: int, sequence: int | None) -> Iterator[Fields]:
         by_spec: dict[int, list[Fields]] = defaultdict(list)
         for spec_id, file in added:
             by_spec[spec_id].append(
                 {
                     STATUS: ADDED,
                     SNAPSHOT_ID: self._snapshot_id,
-                    SEQUENCE_NUMBER: self.data_sequence,
+                    SEQUENCE_NUMBER: sequence,
                     FILE_SEQUENCE: None,
                     DATA_FILE: file,
                 }
             )
         for spec_id, entries in by_spec.items():
             for start in range(0, len(entries), MANIFEST_FILES):
-                yield self._manifest(entries[start : start + MANIFEST_FILES], spec_id, DATA)
+                yield self._manifest(entries[start : start + MANIFEST_FILES], spec_id, content)
 
     def _manifest(self, entries: Sequence[Fields], spec_id: int, content: int) -> Fields:
         path = self._location(f"{self._id}-m{len(self._paths)}.avro")
@@ -258,7 +266,7 @@ class ReplacingSnapshot(NewSnapshot):
         replacement: IcebergReplacement,
     ) -> None:
         super().__init__(table, branch, snapshot_id, rewrite, schema)
-        self._base, self._replacement = rewrite.base, replacement
+        self._base, self._carried, self._replacement = rewrite.base, rewrite.carried, replacement
         self._partitions = partitions_of(rewrite, replacement.data)
 
     @property
@@ -284,6 +292,17 @@ class ReplacingSnapshot(NewSnapshot):
         source = self._partitions[written.partition]
         return source.spec_id, source.file[PARTITION]
 
+    def new_deletes(self) -> Sequence[tuple[int, Fields]]:
+        """Describe the deletes that new files begin with: a delete file is in the partition of its data file."""
+        if self._carried is None:
+            return ()
+        positions, files = self._carried.positions, self._carried.files
+        places = {written.path: self.place(written) for written in self._change.added if written.path in positions}
+        return [
+            (places[path][0], delete_file(files[path], path, deleted, places[path][1]))
+            for path, deleted in positions.items()
+        ]
+
     def carried_over(self) -> Iterator[Fields]:
         """Keep the head's manifests; those with files that go are written again, without what went earlier."""
         gone = self._replacement.gone
@@ -306,7 +325,7 @@ class ReplacingSnapshot(NewSnapshot):
 
     def details(self, added: Sequence[Fields]) -> dict[str, str]:
         """Count what is replaced."""
-        return summary_of(added, self._replacement)
+        return summary_of(added, self._replacement, [file for _, file in self.new_deletes()])
 
     def properties(self) -> dict[str, str]:
         """Record the layout, unless the table does already, or another run has recorded one since."""

@@ -11,6 +11,7 @@ from pyiceberg.table.snapshots import Snapshot as PyIcebergSnapshot
 
 from zonal.snapshot import Commit, CommitKind
 from zonal.tables.engines import RUN_MARK, marked_engine
+from zonal.tables.iceberg.summary import DELETE_BYTES
 
 _KINDS: Mapping[str, CommitKind] = {
     "append": "append",
@@ -55,10 +56,13 @@ def _is_first(snapshot: PyIcebergSnapshot, details: Mapping[str, str]) -> bool:
 
 
 def _data_bytes(details: Mapping[str, str]) -> int | None:
-    """Return the size of a snapshot's new data files; None where it is that of delete files, too."""
+    """Return the size of a snapshot's new data files; None where only that of delete files and data files is known."""
+    every, deletes = (_number(details.get(name, "0")) for name in ("added-files-size", DELETE_BYTES))
     if not _number(details.get("added-delete-files")):
-        return _number(details.get("added-files-size", "0"))
-    return None if _number(details.get("added-data-files")) else 0
+        return every
+    if not _number(details.get("added-data-files")):
+        return 0
+    return every - deletes if every and deletes and every > deletes else None
 
 
 def _number(text: str | None) -> int | None:

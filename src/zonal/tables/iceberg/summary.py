@@ -10,6 +10,9 @@ from zonal.tables.iceberg.field_ids import RECORDS, SIZE, Fields
 RUN = "zonal.run"
 """Key of the run that wrote a snapshot's files."""
 
+DELETE_BYTES = "zonal.added-delete-files-size"
+"""Key of the part of `added-files-size` that isn't data."""
+
 _TOTALS = (
     ("total-data-files", "added-data-files", "deleted-data-files"),
     ("total-delete-files", "added-delete-files", "removed-delete-files"),
@@ -20,21 +23,37 @@ _TOTALS = (
 )
 
 
-def summary_of(added: Sequence[Fields], replacement: IcebergReplacement) -> dict[str, str]:
-    """Count what a commit adds and removes, and the totals that follow from those of the head, where it has them."""
+def summary_of(
+    added: Sequence[Fields], replacement: IcebergReplacement, deletes: Sequence[Fields] = ()
+) -> dict[str, str]:
+    """Count what a commit adds and removes, and the totals that follow from those of the head, where it has them.
+
+    `deletes` are new files of positions.
+    """
     kinds = [(entry.delete.kind, entry) for entry in replacement.deletes]
-    counts = added_counts(added) | {
-        "deleted-data-files": len(replacement.data),
-        "deleted-records": sum(entry.rows for entry in replacement.data),
-        "removed-files-size": sum(entry.size for entry in (*replacement.data, *replacement.deletes)),
-        "removed-delete-files": len(replacement.deletes),
-        "removed-dvs": sum(kind == "vector" for kind, _ in kinds),
-        "removed-position-delete-files": sum(kind == "position" for kind, _ in kinds),
-        "removed-equality-delete-files": sum(kind == "equality" for kind, _ in kinds),
-        "removed-position-deletes": sum(entry.rows for kind, entry in kinds if kind != "equality"),
-        "removed-equality-deletes": sum(entry.rows for kind, entry in kinds if kind == "equality"),
-        "changed-partition-count": len({entry.key for entry in replacement.data}),
+    new_deletes = {
+        "added-files-size": sum(file[SIZE] for file in (*added, *deletes)),
+        "added-delete-files": len(deletes),
+        "added-position-delete-files": len(deletes),
+        "added-position-deletes": sum(file[RECORDS] for file in deletes),
+        DELETE_BYTES: sum(file[SIZE] for file in deletes),
     }
+    counts = (
+        added_counts(added)
+        | new_deletes
+        | {
+            "deleted-data-files": len(replacement.data),
+            "deleted-records": sum(entry.rows for entry in replacement.data),
+            "removed-files-size": sum(entry.size for entry in (*replacement.data, *replacement.deletes)),
+            "removed-delete-files": len(replacement.deletes),
+            "removed-dvs": sum(kind == "vector" for kind, _ in kinds),
+            "removed-position-delete-files": sum(kind == "position" for kind, _ in kinds),
+            "removed-equality-delete-files": sum(kind == "equality" for kind, _ in kinds),
+            "removed-position-deletes": sum(entry.rows for kind, entry in kinds if kind != "equality"),
+            "removed-equality-deletes": sum(entry.rows for kind, entry in kinds if kind == "equality"),
+            "changed-partition-count": len({entry.key for entry in replacement.data}),
+        }
+    )
     return {name: str(count) for name, count in counts.items() if count} | totals(counts, replacement.head)
 
 

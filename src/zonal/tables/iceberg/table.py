@@ -17,7 +17,7 @@ from zonal.cleaning.spares import Spares
 from zonal.errors import TableError, quoted, suggestion
 from zonal.layouts.layout import Layout
 from zonal.plan.append import Append, Appending, PartitionValues
-from zonal.plan.rewrite import Rewrite, Scan, Writing
+from zonal.plan.rewrite import NewDeletes, Rewrite, Scan, Writing
 from zonal.snapshot import Commit, Physical, Snapshot, refuse_impossible
 from zonal.storage import Storage, refuse_special
 from zonal.storage.options import for_pyiceberg
@@ -26,6 +26,7 @@ from zonal.tables.iceberg.arrow_schema import arrow_schema
 from zonal.tables.iceberg.bounds import fields, leaves
 from zonal.tables.iceberg.catalogs import LOADING, find_catalog, in_time, nearest, split_catalog
 from zonal.tables.iceberg.commit import Target, commit_rewrite, files_since
+from zonal.tables.iceberg.conflicts import TAKES_POSITIONS
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.expiry import expire
 from zonal.tables.iceberg.files import blockers_of, field_text, files_of, set_fields
@@ -192,7 +193,14 @@ class IcebergTable:
     def commit(self, rewrite: Rewrite, *, sending: Sending = unheard) -> int:
         """Replace files in one `replace` snapshot and return its id; see `Rewritable.commit`."""
         target = Target(self.name, self._committed_to(), self._load)
-        return commit_rewrite(target, rewrite, schema=self._source(rewrite.base).schema, sending=sending)
+        carried = None if rewrite.carried is None else self._source(rewrite.carried.seen).live.deletes
+        schema = self._source(rewrite.base).schema
+        return commit_rewrite(target, rewrite, schema=schema, carried=carried, sending=sending)
+
+    def new_deletes(self, snapshot: Snapshot, writing: Writing) -> NewDeletes | None:
+        """Return where position deletes of new files go; see `CarriesDeletes`."""
+        allowed = self._source(snapshot).table.metadata.format_version == TAKES_POSITIONS
+        return NewDeletes("positions", writing.folder) if allowed else None
 
     def record(self, layout: Layout, base: Snapshot) -> None:
         """Record a layout in the table's properties; see `Rewritable`."""

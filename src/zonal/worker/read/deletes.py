@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zonal.errors import TableError, quoted
-from zonal.plan.rewrite import FIELD_ID, Reading, Source, Vector
+from zonal.plan.rewrite import FIELD_ID, DeleteFile, Reading, Source, Vector
 from zonal.storage import Storage, local_path, open_regular
 from zonal.values.arrays import Int64Array
 from zonal.worker.problem import FileError, naming
@@ -25,7 +25,7 @@ _CACHED_BYTES = 64 << 20
 
 # Ids of the columns of a position delete file: "Reserved Field IDs" of the Iceberg specification.
 _PATH, _POSITION = 2147483546, 2147483545
-_COLUMNS = pa.schema(
+POSITION_COLUMNS = pa.schema(
     [
         pa.field("file_path", pa.string(), nullable=False, metadata={FIELD_ID: str(_PATH)}),
         pa.field("pos", pa.int64(), nullable=False, metadata={FIELD_ID: str(_POSITION)}),
@@ -77,9 +77,17 @@ class PositionDeletes:
 
     def _read_group(self, location: str, number: int) -> _ByPath:
         with open_parquet(self._storage, location) as file:
-            projection = project(_COLUMNS, file.schema, _reading(file), complete=True)
+            projection = project(POSITION_COLUMNS, file.schema, _reading(file), complete=True)
             data = projection.apply(file.read(number, projection.sources), file.group_rows[number])
             return _grouped(data)
+
+
+def read_stored(stored: Vector | DeleteFile, path: str, storage: Storage, rows: int) -> Int64Array:
+    """Return the deleted positions of a file with `rows` rows, as they are stored for it alone, ascending."""
+    if isinstance(stored, Vector):
+        return read_vector(stored, storage, rows)
+    deleted = Source(-1, path, 0, rows, 0, position_deletes=(stored.location,))
+    return PositionDeletes(storage).of(deleted, rows)
 
 
 def read_vector(vector: Vector, storage: Storage, rows: int) -> Int64Array:
@@ -134,11 +142,11 @@ def _within(positions: Int64Array, rows: int, path: str, deletes: str) -> Int64A
 
 def _reading(file: DataFile) -> Reading:
     """Return how to read a delete file: by field ids where it has them, else by names, as older writers do."""
-    return Reading(_COLUMNS, by_id=any(field_id(field) == _PATH for field in file.schema.fields))
+    return Reading(POSITION_COLUMNS, by_id=any(field_id(field) == _PATH for field in file.schema.fields))
 
 
 def _leaf_of_paths(file: DataFile) -> int:
-    projection = project(pa.schema([_COLUMNS.field(0)]), file.schema, _reading(file), complete=True)
+    projection = project(pa.schema([POSITION_COLUMNS.field(0)]), file.schema, _reading(file), complete=True)
     return file.schema.leaves(projection.sources[0]).start
 
 
