@@ -17,7 +17,7 @@ VERBS = [
 
 
 def test_verbs_that_work_for_long_are_all_there():
-    assert {"show", "explain", "advise", "audit", "audit_versions", "cluster", "append", "clean"} == set(VERBS)
+    assert {"show", "explain", "advise", "audit", "audit_versions", "cluster", "append", "clean", "trend"} == set(VERBS)
 
 
 @pytest.mark.parametrize("verb", VERBS)
