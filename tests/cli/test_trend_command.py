@@ -69,6 +69,15 @@ def test_show_has_the_numbers_of_the_trend(grown):
     assert health.condition.rewritten_bytes == course.rewritten_bytes
 
 
+def test_a_history_without_the_table_is_told_once(grown, tmp_path):
+    table, _ = grown
+    done = run("audit", *of(table), "--trend", "--database", f"sqlite:///{tmp_path / 'other.db'}")
+    assert done.exit_code == 0, done.output
+    assert "bytes were rewritten per byte that arrived" in done.output, "the table's own log tells"
+    assert "is in the history yet" in done.output
+    assert "is in the database yet" not in done.output
+
+
 def test_a_trend_needs_a_history(grown, tmp_path):
     table, _ = grown
     with pytest.raises(ZonalError, match="name one with database"):

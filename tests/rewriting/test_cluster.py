@@ -111,7 +111,7 @@ def test_every_layout_keeps_the_rows(kind, layout, tmp_path):
 def test_an_empty_table_stays_empty_and_can_be_copied(kind, tmp_path):
     table = home(kind, tmp_path).make([telemetry(0)])
     done = table.cluster(by="x", runner=never)
-    assert (done.run.versions, done.change.rows) == ((), 0)
+    assert (done.run.versions, done.change.rows, done.lookups.depths) == ((), 0, ())
     for target in FORMATS:
         copy = home(target, tmp_path, f"copy{target}")
         if target == "parquet":

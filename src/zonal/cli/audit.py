@@ -391,7 +391,8 @@ def _print_trend(
         if output is AuditOutput.json:
             typer.echo(to_json(course))
         else:
-            print_blocks(Console(), trend_blocks(course.table, course.audits, course.runs, limit))
+            if course.audits or course.runs:  # else the ledger says that there are none
+                print_blocks(Console(), trend_blocks(course.table, course.audits, course.runs, limit))
             print_blocks(Console(), ledger_blocks(course))
     if report is not None:
         from zonal.report.page.blocks import blocks_page  # noqa: PLC0415 - reads the charts' library

@@ -214,7 +214,7 @@ def _partly(before: Snapshot, done: Done) -> str:
 
 def depths(before: Snapshot, after: Snapshot, layout: Layout) -> Iterator[KeyDepth]:
     """Compare how well each key column skips before and after."""
-    for name in layout.columns:
+    for name in layout.columns if len(after.files) else ():  # nothing is looked up in an empty table
         read = [_lookup(snapshot, name) for snapshot in (before, after)]
         if read[0] is not None and read[1] is not None:
             yield KeyDepth(name, read[0][0], read[1][0], read[0][1], read[1][1])
