@@ -170,21 +170,6 @@ def test_a_partition_of_less_than_a_file_becomes_one_file():
     assert len(table.files) == 10
 
 
-def test_small_appends_in_the_layout_become_one_file_too():
-    rows, written, most_files = 600, 0, 0
-    table = grown(rows)
-    table.append(np.arange(20))
-    table.keep()
-    for part in np.array_split(np.arange(20, rows), 60):
-        table.append_run(part, wait=False)
-        written += table.keep()
-        most_files = max(most_files, len(table.files))
-        assert not table.choose().chosen, "a run that was just made has nothing to do"
-    assert most_files <= rows / 20, "without merges, there would be 61 files"
-    assert sum(len(file.rows) for file in table.files) == rows
-    assert written <= 3 * rows * ROW_BYTES
-
-
 def test_a_merge_beyond_the_bound_says_what_would_be_rewritten_with_it():
     table = grown(8_000)
     table.append(np.arange(8_000))

@@ -149,22 +149,14 @@ class _Partition:
         return merge if self.layout.kind == TREE else self._if_it_pays(merge)  # trees are learned where they pay
 
     def _one_file(self, kept: Int64Array, raw: Int64Array, heavy: Int64Array) -> Iterator[Merge]:
-        """Make one file of a small partition, as often as the bound on rewritten bytes allows.
-
-        All but the largest run is new: appends in the layout are runs of their own.
-        """
+        """Make one file of a small partition, as often as the bound on rewritten bytes allows."""
         files = np.sort(np.concatenate([kept, raw, heavy]))
-        new = self.size(files) - self._largest_run(kept)
+        new = self.size(raw) + self.size(heavy)
         if not new or (len(files) == 1 and not len(heavy)):
             return
         least = self.size(files) / self.terms.amplification
         why_not = "" if len(heavy) or new >= least else self._waits(new, least)
         yield Merge(files, self.number, "deletes" if len(heavy) else "arrived", self.size(files), why_not=why_not)
-
-    def _largest_run(self, kept: Int64Array) -> int:
-        """Return the bytes of the largest run."""
-        _, place = np.unique(self.runs.run[kept], return_inverse=True)
-        return int(np.bincount(place, self.snapshot.files.sizes[kept]).max())
 
     def _arrived(self, kept: Int64Array, raw: Int64Array, heavy: Int64Array) -> Iterator[Merge]:
         """Cluster rows that arrived once they are worth it, and merge runs."""
