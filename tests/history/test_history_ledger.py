@@ -1,6 +1,5 @@
 """Ledgers in SQLite and in PostgreSQL: one entry per run and table, however often and by however many it is kept."""
 
-import multiprocessing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,6 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from support.history_records import NOON, engine_of
+from support.processes import run_at_once
 from zonal.history.records import HistoryError, LedgerRecord
 from zonal.history.store import History
 
@@ -68,14 +68,7 @@ def _count_up(url, ready, number):
 
 
 def test_each_of_many_runs_at_once_sees_all_entries_before_its_own(database):
-    spawning = multiprocessing.get_context("spawn")
-    ready = spawning.Barrier(3)
-    others = [spawning.Process(target=_count_up, args=(database, ready, number)) for number in range(3)]
-    for each in others:
-        each.start()
-    for each in others:
-        each.join(180)
-    assert [each.exitcode for each in others] == [0, 0, 0]
+    run_at_once(_count_up, database)
     with History.open(database) as history:
         found = history.ledger("/lake/events")
     assert sorted(each.arrived_bytes for each in found) == list(range(15))

@@ -1,6 +1,5 @@
 """The schema of the history: migrations, versions of others, and indexes."""
 
-import multiprocessing
 import os
 import sqlite3
 from dataclasses import replace
@@ -14,6 +13,7 @@ from sqlalchemy.dialects import mssql, mysql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from support.history_records import AUDIT, NOON, engine_of, new_postgres
+from support.processes import run_at_once
 from zonal.history import schema
 from zonal.history.records import AuditRecord, HistoryError
 from zonal.history.store import History
@@ -138,14 +138,7 @@ def _add_many(url, ready, number):
 def test_processes_that_open_a_history_at_once_all_find_one(database, old):
     if old:
         make_first_version(database)
-    spawning = multiprocessing.get_context("spawn")
-    ready = spawning.Barrier(3)
-    others = [spawning.Process(target=_add_many, args=(database, ready, number)) for number in range(3)]
-    for each in others:
-        each.start()
-    for each in others:
-        each.join(180)
-    assert [each.exitcode for each in others] == [0, 0, 0]
+    run_at_once(_add_many, database)
     with History.open(database) as history:
         found = [each.queries for each in history.audits("/lake/events", limit=1000) if each.audited == NOON]
     assert sorted(found) == [number * 100 + each for number in range(3) for each in range(10)]
