@@ -14,9 +14,9 @@ from support.store_tables import StoredDelta
 from zonal.cli.app import app
 from zonal.errors import CommitUnknownError, TableError
 from zonal.storage import Storage, objects
-from zonal.storage.connection import Store
 from zonal.storage.credentials import s3_credentials
 from zonal.storage.exclusive import exclusive_folder
+from zonal.storage.store import Store
 
 pytest.importorskip("obstore", reason="obstore needs Python 3.11")
 

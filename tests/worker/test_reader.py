@@ -17,7 +17,7 @@ from support.reader_files import NUMBERS, bitmap, live, reader, source, write_nu
 from zonal.errors import TableError
 from zonal.plan.rewrite import Reading, Vector
 from zonal.storage import Storage
-from zonal.worker.read.cache import Cache
+from zonal.values.cache import Cache
 from zonal.worker.read.data_file import RowGroupSize
 from zonal.worker.read.reader import Reader
 

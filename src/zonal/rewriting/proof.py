@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from zonal.errors import TableError, ZonalError, quoted
 from zonal.plan.rewrite import ReadTally, Rewrite, Scan, Writing, Written
 from zonal.snapshot import UNKNOWN
-from zonal.storage import local_path
+from zonal.storage import local_path, open_regular
 from zonal.storage.causes import STORAGE_ERRORS, cause_of
 from zonal.storage.durability import flush_folders
 from zonal.values.checksum import MODULUS
@@ -98,11 +98,13 @@ def _check_file(writing: Writing, file: Written) -> None:
     """Check a file as a reader sees it: it exists, has the size that was written, and its footer counts its rows."""
     filesystem, path = writing.storage.locate(file.path)
     try:
-        size = filesystem.get_file_info(path).size
-        if size != file.size:
-            raise _lost(file, "isn't there" if size is None else f"has {size:,} bytes instead of {file.size:,}")
-        with filesystem.open_input_file(path) as source:
+        with open_regular(filesystem, path) as source:
+            size = source.size()
+            if size != file.size:
+                raise _lost(file, f"has {size:,} bytes instead of {file.size:,}")
             rows = pq.read_metadata(source).num_rows
+    except FileNotFoundError as error:
+        raise _lost(file, "isn't there") from error
     except STORAGE_ERRORS as error:
         raise _lost(file, f"can't be read ({cause_of(error)})") from error
     if rows != file.rows:

@@ -13,9 +13,11 @@ import pyarrow.fs
 from zonal.errors import TableError
 from zonal.storage.arguments import azure_arguments, gcs_arguments, in_location, s3_arguments, s3_environment
 from zonal.storage.causes import told
-from zonal.storage.connection import Store, connect
+from zonal.storage.connection import connect
 from zonal.storage.location import is_uri, local_path, refuse_host, refuse_other_names, store_of
 from zonal.storage.options import Given
+from zonal.storage.ranged import TAIL, RangedS3
+from zonal.storage.store import Store
 
 __all__ = ["Storage", "local_path", "open_regular", "refuse_special"]
 
@@ -112,8 +114,15 @@ class Storage:
         return Store(kind, host, tuple(arguments.items()))
 
 
-def open_regular(filesystem: pa.fs.FileSystem, path: str) -> pa.NativeFile:
-    """Open a file for random access; on a local disk, refuse special files as `refuse_special` does."""
+def open_regular(
+    filesystem: pa.fs.FileSystem, path: str, *, size: int | None = None, tail: int = TAIL
+) -> pa.NativeFile:
+    """Open a file for random access; on a local disk, refuse special files as `refuse_special` does.
+
+    Its `size`, where it is known, and how many bytes of its end will be read, may save requests to an object store.
+    """
+    if isinstance(filesystem, RangedS3):
+        return filesystem.open_input_file(path, size=size, tail=tail)
     if isinstance(filesystem, pa.fs.LocalFileSystem):
         refuse_special(path)
     return filesystem.open_input_file(path)

@@ -16,6 +16,9 @@ _CAUSES = (
     re.compile(r"failed: (?P<code>)\w*\d(?:Exception|error)?\w*: (?P<text>.*)", re.DOTALL),
 )
 _NOISE = (
+    r"Generic \w+ error: ",
+    r"Error performing \w+ \S+ in [\d.]+m?s(, after \d+ retries)?(, max_retries: \d+, retry_timeout: \w+)? +- ",
+    r"Server returned (non-2xx status code|error response): ",
     r"Retry policy exhausted, with a last message of ",
     r"Permanent error, with a last message of ",
     r" error_info=.*",
@@ -30,7 +33,7 @@ _NOISE = (
 )
 _SILENT = re.compile(
     r"NETWORK_CONNECTION|curl ?(?:code|error)|UNAVAILABLE|DEADLINE_EXCEEDED|Fail to get a new connection|"
-    r"resolv\w+ host|connect to server|timed? ?out|SSL|certificate",
+    r"error sending request|resolv\w+ host|connect to server|timed? ?out|SSL|certificate",
     re.IGNORECASE,
 )
 _NO_CREDENTIALS = re.compile(

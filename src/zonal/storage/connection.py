@@ -14,60 +14,20 @@ from typing import Any, TypeVar
 
 import pyarrow.fs
 
-from zonal.errors import TableError, quoted
-from zonal.storage.causes import STORAGE_ERRORS, cause_of, is_silent, what_to_check
+from zonal.storage.causes import STORAGE_ERRORS, is_silent
 from zonal.storage.environment import in_environment, key_file
+from zonal.storage.ranged import RangedS3
+from zonal.storage.store import ATTEMPTS, Store
 
 PATIENCE = 10.0
 """Seconds within which a store must answer once; afterwards, the more generous limits of long jobs apply."""
 KNOWN_TO_ANSWER = 60.0
 """Seconds for which a store that has answered isn't probed again."""
-ATTEMPTS = 10
 GCS_RETRIES = timedelta(minutes=2)
 AZURE_CHOICE = "AZURE_TOKEN_CREDENTIALS"
 """Which of its ways to a token Azure's library tries: `prod` leaves out the tools of developers."""
-_SECRET = frozenset((
-    "access_key", "secret_key", "session_token", "access_token", "account_key", "sas_token", "client_secret",
-    "key", "proxy_options",
-))  # fmt: skip
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class Store:
-    """A bucket or container, and the arguments of the file system that opens it."""
-
-    kind: str
-    """s3, gs, abfss or hdfs."""
-    host: str
-    """The bucket, `container@host` or `container`, or Hadoop's host and port."""
-    arguments: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
-
-    @property
-    def endpoint(self) -> str:
-        """The URL of the server, as far as it is known before a request."""
-        arguments = dict(self.arguments)
-        if self.kind == "abfss":
-            authority = arguments.get("dfs_storage_authority", ".dfs.core.windows.net")
-            server = f"{arguments['account_name']}{authority}" if authority.startswith(".") else authority
-            return f"{arguments.get('dfs_storage_scheme', 'https')}://{server}"
-        if self.kind == "hdfs":
-            return f"hdfs://{self.host}"
-        if "endpoint_override" in arguments:
-            return f"{arguments['scheme']}://{arguments['endpoint_override']}"
-        return "https://storage.googleapis.com" if self.kind == "gs" else f"https://{self.host}.s3.amazonaws.com"
-
-    @property
-    def secrets(self) -> list[str]:
-        return [str(value) for name, value in self.arguments if name in _SECRET]
-
-    def problem(self, error: BaseException) -> TableError:
-        """Return an error that says which store can't be used, why, and what to check."""
-        name = quoted(f"{self.kind}://{self.host}")
-        at = "" if name[1:-1] == self.endpoint else f" at {self.endpoint}"
-        check = what_to_check(self.kind, error) or "Check the location and the storage options."
-        return TableError(f"Can't open the storage {name}{at}: {cause_of(error, self.secrets)}. {check}")
 
 
 def connect(store: Store, path: str) -> pyarrow.fs.FileSystem:
@@ -90,7 +50,7 @@ def _connect(store: Store, bucket: str, _minute: int, probe: _Probe) -> pyarrow.
     arguments = dict(store.arguments)
     limit = max(PATIENCE, 2 * arguments.get("request_timeout", 0) + arguments.get("connect_timeout", 0))
     try:
-        return within(limit, lambda: _answering(store.kind, store.host, bucket, arguments, probe.path))
+        return within(limit, lambda: _answering(store, bucket, arguments, probe.path))
     except TimeoutError:
         raise store.problem(TimeoutError(f"It didn't answer within {limit:g} seconds")) from None
     except (*STORAGE_ERRORS, ValueError, TypeError, AttributeError, ImportError) as error:
@@ -118,18 +78,19 @@ def within(seconds: float, work: Callable[[], Result]) -> Result:
     return result
 
 
-def _answering(kind: str, host: str, bucket: str, arguments: dict[str, Any], path: str) -> pyarrow.fs.FileSystem:
+def _answering(store: Store, bucket: str, arguments: dict[str, Any], path: str) -> pyarrow.fs.FileSystem:
+    kind = store.kind
     if kind == "s3":
         if "region" not in arguments and not _environment_has_region() and "endpoint_override" not in arguments:
             arguments = arguments | _region_of(bucket)
         answer = _probe(_s3(arguments, hasty=True), path)
         if answer is not None and "region" not in arguments and re.search(r"HTTP status (301|307|400)", str(answer)):
             arguments = arguments | _region_of(bucket)  # the environment's region is that of other buckets
-        return _s3(arguments)
+        return _s3(arguments).of(store)
     if kind == "gs":
         _probe(_gcs(arguments, timedelta(seconds=max(1, PATIENCE // 4))), path)
         return _gcs(arguments, GCS_RETRIES)
-    filesystem = _azure(arguments) if kind == "abfss" else pyarrow.fs.FileSystem.from_uri(f"{kind}://{host}/")[0]
+    filesystem = _azure(arguments) if kind == "abfss" else pyarrow.fs.FileSystem.from_uri(f"{kind}://{store.host}/")[0]
     _probe(filesystem, path)
     return filesystem
 
@@ -145,7 +106,7 @@ def _probe(filesystem: pyarrow.fs.FileSystem, path: str) -> Exception | None:
     return None
 
 
-def _s3(arguments: dict[str, Any], *, hasty: bool = False) -> pyarrow.fs.FileSystem:
+def _s3(arguments: dict[str, Any], *, hasty: bool = False) -> RangedS3:
     limits: dict[str, Any] = {
         "retry_strategy": pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=2 if hasty else ATTEMPTS),
         # A small file is one request instead of three, and one that fails leaves no upload without an end.
@@ -157,7 +118,7 @@ def _s3(arguments: dict[str, Any], *, hasty: bool = False) -> pyarrow.fs.FileSys
     given = {name: value for name, value in arguments.items() if name != "profile"}
     profile = {"AWS_PROFILE": arguments["profile"]} if "profile" in arguments else {}
     with in_environment(profile):
-        return pyarrow.fs.S3FileSystem(**(limits | given))
+        return RangedS3(**(limits | given))
 
 
 def _gcs(arguments: dict[str, Any], retries: timedelta) -> pyarrow.fs.FileSystem:

@@ -6,9 +6,9 @@ from typing import Protocol
 
 from zonal.storage import Storage, local_path
 from zonal.storage.conditional_puts import ConditionalPuts
-from zonal.storage.connection import Store
 from zonal.storage.hard_links import HardLinks
 from zonal.storage.objects import Objects
+from zonal.storage.store import Store
 
 
 class ExclusiveFolder(Protocol):

@@ -19,12 +19,13 @@ from zonal.plan.placement import Placement, Sizes, has_heavy_keys, plan_placemen
 from zonal.plan.rewrite import Scan, Source, Writing
 from zonal.snapshot import UNKNOWN
 from zonal.values.arrays import Int64Array
+from zonal.values.cache import Cache
 from zonal.values.columns import find
 from zonal.values.sample import Sample
 from zonal.values.selection import take_rows
 from zonal.worker.exchange.dictionary import few_valued
 from zonal.worker.read.data_file import RowGroupSize
-from zonal.worker.read.reader import Reader
+from zonal.worker.read.reader import KnownFiles, Reader
 from zonal.worker.write.writer import sort_piece, trial_size
 
 ROW_GROUPS = 1024
@@ -38,6 +39,8 @@ TRIALS, TRIAL_ROWS = 4, 1_000_000
 OVERHEAD = 5.0
 """Time of a rewrite on Spark as a multiple of reading, sorting and writing alone: payloads, shuffle, the JVM."""
 _THREADS = 8
+_FOOTER_BYTES = 16 * 1024**2
+"""Footers that are kept while a scan is sampled; parsed, they take several times as much."""
 
 Delays: TypeAlias = "Sequence[int] | Callable[[Sample], Sequence[int]]"
 """By how many bits each column of the curve waits in the key, or a function that tells it by a sample of the rows."""
@@ -94,20 +97,21 @@ def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None 
     `layout` names the columns as the scan reads them; with `delays` each of its columns enters the key so many bits
     later. Only the sample's row groups are read.
     """
-    rows = expected_rows(scan)
-    picks = _picks(scan)
+    readers = _Readers(scan)
+    rows = readers.expected_rows()
+    picks = _picks(readers)
     writing = with_codec(writing, [pick.size for pick in picks])
-    sample = _draw(scan, picks, layout.columns, _shares(picks, rows))
+    sample = _draw(readers, picks, layout.columns, _shares(picks, rows))
     if ranks is None or not ranks.fit_for(sample.data, layout.curve_columns):
         ranks = Ranks.fit(sample.data, layout.curve_columns)
         if waits := delays(sample) if callable(delays) else delays:
             ranks = ranks.delayed(dict(zip(layout.curve_columns, waits, strict=True)), layout.bits_per_column)
-    trial = _trial(scan, writing, layout, ranks, picks)
+    trial = _trial(readers, writing, layout, ranks, picks)
     sizes = Sizes(rows, trial.row_bytes, trial.row_memory, trial.row_seconds)
     heavy = has_heavy_keys(layout, ranks, sample, sizes)
     if heavy:
         named = [*layout.columns, *tie_columns(scan.reading.schema, layout)]
-        sample = _draw(scan, picks, named, _shares(picks, rows))
+        sample = _draw(readers, picks, named, _shares(picks, rows))
     return Survey(layout, ranks, sample, sizes, writing, heavy, trial.few_valued)
 
 
@@ -134,33 +138,54 @@ def look(scan: Scan, columns: Sequence[str], rows: int = LOOK_ROWS) -> tuple[Sam
 
     `columns` are named as the scan reads them. At most `ROW_GROUPS` row groups are read, or one per partition.
     """
-    partition_rows = expected_rows(scan)
-    picks = _picks(scan)
+    readers = _Readers(scan)
+    partition_rows = readers.expected_rows()
+    picks = _picks(readers)
     picked = sum(pick.rows for pick in picks)
     share = min(1.0, rows / max(picked, 1))
-    return _draw(scan, picks, columns, dict.fromkeys(partition_rows, share)), partition_rows
+    return _draw(readers, picks, columns, dict.fromkeys(partition_rows, share)), partition_rows
 
 
-def expected_rows(scan: Scan) -> dict[int, int]:
-    """Return the number of rows of each partition without those that deletion vectors remove.
+class _Readers:
+    """Readers of a scan's files, in threads that mostly wait for the storage; a footer is read once."""
 
-    Where the metadata has no count, the file's footer has. Rows that delete files remove are counted: reading those
-    files on the driver would cost more than new files that are smaller than planned.
-    """
-    uncounted = [source for source in scan.sources if source.rows == UNKNOWN]
-    footers = _in_threads(
-        scan, uncounted, lambda reader, source: sum(group.rows for group in reader.row_groups(source))
-    )
-    counts = {source.number: count for source, count in zip(uncounted, footers, strict=True)}
-    rows: dict[int, int] = defaultdict(int)
-    for source in scan.sources:
-        deleted = source.vector.rows if source.vector is not None else 0
-        rows[source.partition] += max(counts.get(source.number, source.rows) - deleted, 0)
-    return rows
+    def __init__(self, scan: Scan) -> None:
+        self.scan = scan
+        self._known: KnownFiles = Cache(_FOOTER_BYTES, lambda file: file.footer.serialized_size)
+
+    def one(self) -> Reader:
+        return Reader(self.scan.reading, self.scan.storage, self._known)
+
+    def read(self, items: Sequence[Item], read: Callable[[Reader, Item], Result]) -> list[Result]:
+        """Read items; each thread has one reader and consecutive items."""
+        runs = [part.tolist() for part in np.array_split(np.arange(len(items)), _THREADS)]
+
+        def read_run(run: list[int]) -> list[Result]:
+            reader = self.one()
+            return [read(reader, items[at]) for at in run]
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return [result for results in pool.map(read_run, runs) for result in results]
+
+    def expected_rows(self) -> dict[int, int]:
+        """Return the number of rows of each partition without those that deletion vectors remove.
+
+        Where the metadata has no count, the file's footer has. Rows that delete files remove are counted: reading
+        those files on the driver would cost more than new files that are smaller than planned.
+        """
+        uncounted = [source for source in self.scan.sources if source.rows == UNKNOWN]
+        footers = self.read(uncounted, lambda reader, source: sum(group.rows for group in reader.row_groups(source)))
+        counts = {source.number: count for source, count in zip(uncounted, footers, strict=True)}
+        rows: dict[int, int] = defaultdict(int)
+        for source in self.scan.sources:
+            deleted = source.vector.rows if source.vector is not None else 0
+            rows[source.partition] += max(counts.get(source.number, source.rows) - deleted, 0)
+        return rows
 
 
-def _picks(scan: Scan) -> list[_Pick]:
+def _picks(readers: _Readers) -> list[_Pick]:
     """Choose row groups evenly over the files of every partition."""
+    scan = readers.scan
     by_partition: dict[int, list[Source]] = defaultdict(list)
     for source in scan.sources:
         by_partition[source.partition].append(source)
@@ -170,7 +195,7 @@ def _picks(scan: Scan) -> list[_Pick]:
         budget = max(1, ROW_GROUPS * len(sources) // total)
         spread = _evenly(sources, budget)
         chosen += [(source, -(-budget // len(spread))) for source in spread]
-    footers = _in_threads(scan, chosen, lambda reader, pick: reader.row_groups(pick[0]))
+    footers = readers.read(chosen, lambda reader, pick: reader.row_groups(pick[0]))
     return [
         _Pick(source, group, sizes[group])
         for (source, budget), sizes in zip(chosen, footers, strict=True)
@@ -179,26 +204,15 @@ def _picks(scan: Scan) -> list[_Pick]:
     ]
 
 
-def _in_threads(scan: Scan, items: Sequence[Item], read: Callable[[Reader, Item], Result]) -> list[Result]:
-    """Read items in threads that mostly wait for the storage; each has one reader and consecutive items."""
-    runs = [part.tolist() for part in np.array_split(np.arange(len(items)), _THREADS)]
-
-    def read_run(run: list[int]) -> list[Result]:
-        reader = Reader(scan.reading, scan.storage)
-        return [read(reader, items[at]) for at in run]
-
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return [result for results in pool.map(read_run, runs) for result in results]
-
-
 def _evenly(items: Sequence[Item], count: int) -> list[Item]:
     if len(items) <= count:
         return list(items)
     return [items[int((number + 0.5) * len(items) / count)] for number in range(count)]
 
 
-def _draw(scan: Scan, picks: Sequence[_Pick], columns: Sequence[str], share: Mapping[int, float]) -> Sample:
+def _draw(readers: _Readers, picks: Sequence[_Pick], columns: Sequence[str], share: Mapping[int, float]) -> Sample:
     """Draw a share of each partition's picked live rows at random, with fixed seeds."""
+    scan = readers.scan
     top = list(dict.fromkeys(scan.reading.schema.names[find(scan.reading.schema, name)[0]] for name in columns))
 
     def take(reader: Reader, pick: _Pick) -> tuple[pa.Table, Int64Array]:
@@ -209,7 +223,7 @@ def _draw(scan: Scan, picks: Sequence[_Pick], columns: Sequence[str], share: Map
         chosen = np.sort(random.choice(live, count, replace=False))
         return take_rows(group.data, chosen), np.full(count, pick.source.partition, np.int64)
 
-    parts = _in_threads(scan, picks, take)
+    parts = readers.read(picks, take)
     schema = pa.schema([scan.reading.schema.field(name) for name in top])
     empty = (pa.Table.from_batches([], schema), np.zeros(0, np.int64))
     tables, partitions = zip(*(parts or [empty]), strict=True)
@@ -226,13 +240,13 @@ def _shares(picks: Sequence[_Pick], rows: Mapping[int, int]) -> dict[int, float]
     return {part: min(1.0, wanted[part] / count) for part, count in picked.items()}
 
 
-def _trial(scan: Scan, writing: Writing, layout: Layout, ranks: Ranks, picks: Sequence[_Pick]) -> "_Trial":
+def _trial(readers: _Readers, writing: Writing, layout: Layout, ranks: Ranks, picks: Sequence[_Pick]) -> "_Trial":
     """Measure a row's bytes in a new file, its memory and its time: sort some rows by their key and write them.
 
     The rows are drawn from several row groups, like those of a new file: neighbors in an old file compress better.
     """
     began = time.process_time()  # of all threads: Arrow decodes in its own
-    reader = Reader(scan.reading, scan.storage)
+    reader = readers.one()
     large = sorted(picks, key=lambda pick: pick.rows)[len(picks) // 2 :]
     drawn: list[pa.Table] = []
     read = 0
@@ -244,7 +258,7 @@ def _trial(scan: Scan, writing: Writing, layout: Layout, ranks: Ranks, picks: Se
             count = min(live, layout.row_group_rows // TRIALS)
             chosen = np.random.default_rng(pick.source.number).choice(live, count, replace=False)
             drawn.append(take_rows(group.data, np.sort(chosen)))
-    sample = pa.concat_tables([pa.Table.from_batches([], scan.reading.schema), *drawn])
+    sample = pa.concat_tables([pa.Table.from_batches([], readers.scan.reading.schema), *drawn])
     rows = max(sample.num_rows, 1)
     drew = time.process_time()
     size = 0

@@ -3,15 +3,19 @@
 import os
 from typing import Any
 
-from pyiceberg.io import InputFile, OutputFile
+from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from zonal.storage import Storage
 from zonal.storage.location import STORES, is_uri, store_of
 from zonal.storage.options import needs_pyiceberg, store_options
+from zonal.storage.store import Store
+from zonal.values.cache import Cache
 
 NAME = f"{__name__}.StoredFileIO"
+_WHOLE: Cache[tuple[Store, str], bytes] = Cache(32 * 1024**2, len)
+"""Manifests by their store and location: PyIceberg makes a new `FileIO` each time it loads a table."""
 
 
 def opened_by_storage(properties: Properties) -> dict[str, Any]:
@@ -49,6 +53,22 @@ class StoredFileIO(PyArrowFileIO):
     def _file(self, location: str) -> PyArrowFile:
         filesystem, path = self._storage.locate(location)
         return PyArrowFile(location=location, path=path, fs=filesystem)
+
+    def whole(self, location: str) -> bytes:
+        """Return a file that never changes once it is there, such as a manifest; those read last are remembered."""
+        return _WHOLE.get((self._storage.store_at(location), location), lambda: self._read(location))
+
+    def _read(self, location: str) -> bytes:
+        with self._file(location).open() as stream:
+            return stream.read()
+
+
+def read_whole(io: FileIO, location: str) -> bytes:
+    """Return a file that never changes once it is there; one in a store may have been read before."""
+    if isinstance(io, StoredFileIO) and _is_stored(location):
+        return io.whole(location)
+    with io.new_input(location).open() as stream:
+        return stream.read()
 
 
 def _is_stored(location: str) -> bool:

@@ -227,8 +227,9 @@ def _write(io: FileIO, path: str, schema: Schema, name: str, meta: Mapping[str, 
     with AvroOutputFile[Record](output, schema, name, metadata={**meta, **_CODEC}) as writer:
         for start in range(0, len(records), _BLOCK):
             writer.write_block([_record(struct, record) for record in records[start : start + _BLOCK]])
+        size = int(writer.output_stream.tell())
     flush_file(path)
-    return len(output)
+    return size
 
 
 def _record(struct: StructType, values: Fields) -> Record:

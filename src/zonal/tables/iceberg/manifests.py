@@ -48,6 +48,7 @@ from zonal.tables.iceberg.field_ids import (
     STATUS,
     Fields,
 )
+from zonal.tables.iceberg.io import read_whole
 
 READERS = 8
 """Manifests that are fetched at the same time; object stores answer slowly, but many at once."""
@@ -168,8 +169,7 @@ def _fetched(io: FileIO, paths: Sequence[str]) -> Iterator[bytes]:
 def _fetch(io: FileIO, path: str) -> bytes:
     with naming(path):
         refuse_special(path)
-        with io.new_input(path).open() as stream:
-            return stream.read()
+        return read_whole(io, path)
 
 
 def _entries(data: bytes, line: Fields) -> list[ManifestEntry]:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from zonal.errors import quoted
 from zonal.storage import Storage, open_regular
+from zonal.storage.ranged import TAIL, RangedFile
 from zonal.worker.problem import FileError, naming
 from zonal.worker.read.projection import ArrowFileSchema, leaf_count
 
@@ -29,11 +30,12 @@ class RowGroupSize:
 class DataFile:
     """An open Parquet file; its parsed footer may be passed on to the next `DataFile` of the same file."""
 
-    def __init__(self, path: str, file: pq.ParquetFile, size: int | None = None) -> None:
-        """Check the file's footer; with the file's `size` in bytes, also the places of its column chunks."""
+    def __init__(self, path: str, file: pq.ParquetFile, source: pa.NativeFile, *, checked: bool = False) -> None:
+        """Check the file's footer and the places of its column chunks, unless they were `checked` before."""
         self.path = path
+        self.size: int = source.size()
         self.footer: pq.FileMetaData = file.metadata
-        self._file = file
+        self._file, self._source = file, source
         fields = file.schema_arrow.remove_metadata()  # of the schema; the fields keep theirs
         if sum(leaf_count(field.type) for field in fields) != self.footer.num_columns:
             raise FileError("its columns can't be told apart")
@@ -45,8 +47,8 @@ class DataFile:
         if min(groups, default=0) < 0 or sum(groups) != self.footer.num_rows:
             raise FileError(f"its row groups have {sum(groups):,} rows, but its footer says {self.footer.num_rows:,}")
         self.group_rows: tuple[int, ...] = tuple(groups)
-        if size is not None:
-            _refuse_impossible(self.footer, size)
+        if not checked:
+            _refuse_impossible(self.footer, self.size)
 
     def row_groups(self) -> list[RowGroupSize]:
         """Return the size of each row group."""
@@ -63,6 +65,9 @@ class DataFile:
         """Return these top-level fields of a row group, in the file's order."""
         # By number: `ParquetFile.read_row_group` goes by dotted names, and a name may have dots itself.
         leaves = [leaf for field in fields for leaf in self.schema.leaves(field)]
+        if isinstance(self._source, RangedFile):
+            group = self.footer.row_group(row_group)
+            self._source.load([_place(group.column(leaf)) for leaf in leaves])
         data = self._file.reader.read_row_group(row_group, column_indices=leaves, use_threads=False)
         expected = self.group_rows[row_group]
         if data.num_rows != expected:
@@ -70,21 +75,35 @@ class DataFile:
         return data
 
 
+@dataclass(frozen=True)
+class KnownFile:
+    """What was read of a file when it was opened before."""
+
+    footer: pq.FileMetaData
+    size: int
+
+
 @contextmanager
-def open_parquet(storage: Storage, path: str, footer: pq.FileMetaData | None = None) -> Iterator[DataFile]:
-    """Open a Parquet file for as long as the context lasts; errors inside become a `TableError` that names it."""
+def open_parquet(
+    storage: Storage, path: str, known: KnownFile | None = None, *, tail: int = TAIL
+) -> Iterator[DataFile]:
+    """Open a Parquet file for as long as the context lasts; errors inside become a `TableError` that names it.
+
+    `tail` says how many bytes of its end will be read in any case.
+    """
     with naming(path):
         filesystem, inside = storage.locate(path)
-        with open_regular(filesystem, inside) as source:
+        with open_regular(filesystem, inside, size=known.size if known else None, tail=tail) as source:
             file = pq.ParquetFile(
                 source,
-                metadata=footer,
+                metadata=known.footer if known else None,
                 coerce_int96_timestamp_unit="us",  # as nanoseconds, years from 2262 on overflow
-                pre_buffer=not isinstance(filesystem, pa.fs.LocalFileSystem),  # joins small requests to object stores
+                # Joins small requests to object stores; ranges are joined already.
+                pre_buffer=not isinstance(filesystem, pa.fs.LocalFileSystem) and not isinstance(source, RangedFile),
                 page_checksum_verification=True,  # else damaged values would get valid checksums in the new file
             )
             try:
-                yield DataFile(path, file, source.size() if footer is None else None)
+                yield DataFile(path, file, source, checked=known is not None)
             finally:
                 with suppress(OSError, pa.ArrowException):
                     file.close()
@@ -104,6 +123,12 @@ def _refuse_impossible(footer: pq.FileMetaData, size: int) -> None:
                     f"{chunk.num_values:,} values in {length:,} bytes from {_start(starts):,} on, in a file of "
                     f"{size:,} bytes"
                 )
+
+
+def _place(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
+    """Return where a column chunk begins and ends in its file."""
+    start = _start([chunk.data_page_offset, chunk.dictionary_page_offset or 0])
+    return start, start + chunk.total_compressed_size
 
 
 def _start(offsets: Sequence[int]) -> int:

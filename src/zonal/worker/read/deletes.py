@@ -12,9 +12,9 @@ from zonal.errors import TableError, quoted
 from zonal.plan.rewrite import FIELD_ID, DeleteFile, Reading, Source, Vector
 from zonal.storage import Storage, local_path, open_regular
 from zonal.values.arrays import Int64Array
+from zonal.values.cache import Cache
 from zonal.worker.problem import FileError, naming
 from zonal.worker.read import roaring
-from zonal.worker.read.cache import Cache
 from zonal.worker.read.data_file import DataFile, open_parquet
 from zonal.worker.read.projection import field_id, project
 

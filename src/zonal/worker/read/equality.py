@@ -13,9 +13,9 @@ from zonal.errors import TableError, quoted
 from zonal.plan.rewrite import EqualityDelete, Reading, Source
 from zonal.storage import Storage
 from zonal.values.arrays import BoolArray, Int64Array
+from zonal.values.cache import Cache
 from zonal.values.columns import leaf
 from zonal.worker.problem import FileError
-from zonal.worker.read.cache import Cache
 from zonal.worker.read.data_file import open_parquet
 from zonal.worker.read.nulls import empty
 from zonal.worker.read.projection import field_id, project

@@ -3,21 +3,22 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from zonal.errors import TableError, quoted, suggestion
 from zonal.plan.rewrite import Reading, Source
 from zonal.snapshot import UNKNOWN
 from zonal.storage import Storage
+from zonal.storage.ranged import TAIL
 from zonal.values.arrays import BoolArray, Int64Array
+from zonal.values.cache import Cache
 from zonal.values.selection import take_rows
 from zonal.worker.problem import FileError
-from zonal.worker.read.cache import Cache
-from zonal.worker.read.data_file import DataFile, RowGroupSize, open_parquet
+from zonal.worker.read.data_file import DataFile, KnownFile, RowGroupSize, open_parquet
 from zonal.worker.read.deletes import PositionDeletes
 from zonal.worker.read.equality import EqualityDeletes
 from zonal.worker.read.nulls import empty
@@ -27,6 +28,11 @@ from zonal.worker.splits import Share, row_groups_of
 _FOOTERS = 4
 """Footers that are cached: a task opens one file several times, but not many in turn."""
 _PROJECTIONS = 16
+_WHOLE = 8 * 1024**2
+"""A file of up to so many bytes of which all is read is read by one request."""
+
+KnownFiles: TypeAlias = Cache[str, KnownFile]
+"""By the paths of their files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +50,13 @@ class LiveRows:
 class Reader:
     """Reads data files; one reader per worker task, as it caches footers and deletes."""
 
-    def __init__(self, reading: Reading, storage: Storage) -> None:
+    def __init__(self, reading: Reading, storage: Storage, known: KnownFiles | None = None) -> None:
+        """Read with the footers of `known` files, which readers may share."""
         self._reading = reading
         self._storage = storage
         self._positions = PositionDeletes(storage)
         self._equality = EqualityDeletes(reading, storage)
-        self._footers: Cache[str, pq.FileMetaData] = Cache(_FOOTERS)
+        self._files = Cache(_FOOTERS) if known is None else known
         self._projections: list[tuple[tuple[str, ...], ArrowFileSchema, Projection]] = []
 
     def row_groups(self, source: Source) -> list[RowGroupSize]:
@@ -59,8 +66,11 @@ class Reader:
 
     def shared_rows(self, share: Share) -> Iterator[LiveRows]:
         """Yield the live rows of a file, or of the part of it that belongs to a split."""
-        sizes = [group.size for group in self.row_groups(share.source)]
-        yield from self.rows(share.source, row_groups_of(sizes, share.part, share.parts))
+        names = self._known(None)
+        small = share.parts == 1 and share.source.size <= _WHOLE
+        with self._open(share.source, tail=share.source.size if small else TAIL) as file:
+            sizes = [group.size for group in file.row_groups()]
+            yield from self._rows(share.source, file, row_groups_of(sizes, share.part, share.parts), names)
 
     def rows(
         self, source: Source, row_groups: Sequence[int] | None = None, columns: Sequence[str] | None = None
@@ -71,18 +81,22 @@ class Reader:
         at a time. The file is closed with the iterator.
         """
         names = self._known(columns)
-        needed = [*names, *(name for name in self._equality.columns(source) if name not in names)]
         with self._open(source) as file:
-            deleted = self._positions.of(source, file.footer.num_rows)
-            starts = [0, *np.cumsum(file.group_rows).tolist()]
-            for number in range(len(file.group_rows)) if row_groups is None else row_groups:
-                if not 0 <= number < len(file.group_rows):
-                    raise FileError(f"it has {len(file.group_rows)} row groups, and none has the number {number}")
-                live = np.ones(file.group_rows[number], np.bool_)
-                low, high = np.searchsorted(deleted, starts[number : number + 2])
-                live[deleted[low:high] - starts[number]] = False
-                # No name for the data here: it would keep one row group in memory while the next is read.
-                yield self._finished(source, self._raw(source, file, number, needed, live), names, live, starts[number])
+            groups = range(len(file.group_rows)) if row_groups is None else row_groups
+            yield from self._rows(source, file, groups, names)
+
+    def _rows(self, source: Source, file: DataFile, groups: Sequence[int], names: list[str]) -> Iterator[LiveRows]:
+        needed = [*names, *(name for name in self._equality.columns(source) if name not in names)]
+        deleted = self._positions.of(source, file.footer.num_rows)
+        starts = [0, *np.cumsum(file.group_rows).tolist()]
+        for number in groups:
+            if not 0 <= number < len(file.group_rows):
+                raise FileError(f"it has {len(file.group_rows)} row groups, and none has the number {number}")
+            live = np.ones(file.group_rows[number], np.bool_)
+            low, high = np.searchsorted(deleted, starts[number : number + 2])
+            live[deleted[low:high] - starts[number]] = False
+            # No name for the data here: it would keep one row group in memory while the next is read.
+            yield self._finished(source, self._raw(source, file, number, needed, live), names, live, starts[number])
 
     def _finished(self, source: Source, data: pa.Table, names: Sequence[str], live: BoolArray, start: int) -> LiveRows:
         """Drop deleted rows and columns that only deletes needed; fill in row ids and versions from the metadata."""
@@ -152,12 +166,11 @@ class Reader:
         return list(known) if columns is None else list(dict.fromkeys(columns))
 
     @contextmanager
-    def _open(self, source: Source) -> Iterator[DataFile]:
-        footer = self._footers.peek(source.path)
-        with open_parquet(self._storage, source.path, footer) as file:
+    def _open(self, source: Source, tail: int = TAIL) -> Iterator[DataFile]:
+        with open_parquet(self._storage, source.path, self._files.peek(source.path), tail=tail) as file:
             if source.rows not in (UNKNOWN, file.footer.num_rows):
                 raise FileError(f"it has {file.footer.num_rows:,} rows, but the table's metadata says {source.rows:,}")
-            self._footers.get(source.path, lambda: file.footer)
+            self._files.get(source.path, lambda: KnownFile(file.footer, file.size))
             yield file
 
 
