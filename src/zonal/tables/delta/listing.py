@@ -167,10 +167,11 @@ class LogFolder:
             "read the new one."
         )
 
-    def has(self, version: int, mark: Mark) -> bool:
-        """Tell whether the file of a version is the one of the mark."""
+    def has(self, version: int, mark: Mark, commits: Mapping[int, pa.fs.FileInfo]) -> bool:
+        """Tell whether the file of a version is the one of the mark, and none of these commits was replaced."""
         listed = version in self.commits or version in self.checkpoints
-        return listed and mark.stands and self.mark(version) == mark
+        kept = all(_same(info, self.commits[n]) for n, info in commits.items() if n in self.commits)
+        return listed and kept and mark.stands and self.mark(version) == mark
 
     def lacks(self, first: int, last: int) -> list[int]:
         """Return the versions from `first` to `last` whose commits aren't there."""

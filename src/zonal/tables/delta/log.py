@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs
+from pyarrow.fs import FileInfo
 
 from zonal.errors import TableError, quoted
 from zonal.snapshot import UNKNOWN, Commit
@@ -81,6 +81,8 @@ class State:
     """The last version of each application that named its writes ("Transaction Identifiers")."""
     mark: Mark
     """The file of the version, by which a table that was made anew in the same place is told from this one."""
+    listed: Mapping[int, FileInfo]
+    """The commits up to the version, as they were listed: one that was replaced since makes the state void."""
     problems: tuple[str, ...] = ()
     """Checkpoints that couldn't be read and weren't needed."""
 
@@ -101,7 +103,7 @@ def replay(
     """
     start, wanted = log.plan(version)
     mark = log.mark(wanted)
-    if after is not None and start <= after.version <= wanted and log.has(after.version, after.mark):
+    if after is not None and start <= after.version <= wanted and log.has(after.version, after.mark, after.listed):
         begun = _Begun.from_state(after, resolve)
     else:
         begun = _begin(log, wanted, resolve)
@@ -129,6 +131,7 @@ def replay(
         written=written,
         transactions=replayed.transactions,
         mark=mark,
+        listed={number: info for number, info in log.commits.items() if number <= wanted},
         problems=begun.problems,
     )
 

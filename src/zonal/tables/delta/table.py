@@ -204,7 +204,7 @@ class DeltaTable:
             properties=rewrite.properties,
             vectors=vectors,
         )
-        return commit(replacement, lambda after: self._replay(None, after=after), log, sending=sending)
+        return commit(replacement, lambda after: self._replay(None, after=after or base), log, sending=sending)
 
     def new_deletes(self, snapshot: Snapshot, writing: Writing) -> NewDeletes | None:
         """Return where deletion vectors of new files go; see `CarriesDeletes`."""
@@ -217,7 +217,7 @@ class DeltaTable:
         state = self._state(base)
         refuse_unwritable(blockers_of(state.protocol, state.metadata), self.name)
         recording = DeltaRecording(self._storage.root, state, layout)
-        commit(recording, lambda after: self._replay(None, after=after), new_versions(self._storage))
+        commit(recording, lambda after: self._replay(None, after=after or state), new_versions(self._storage))
 
     def appending(self, snapshot: Snapshot, *, layout: Layout, run: str, compression: str | None = None) -> Appending:
         """Return how rows become files of the table; see `Appendable`."""
@@ -244,7 +244,7 @@ class DeltaTable:
             transaction=append.transaction,
         )
         log = new_versions(self._storage)
-        return commit(addition, lambda after: self._replay(None, after=after), log, sending=sending)
+        return commit(addition, lambda after: self._replay(None, after=after or base), log, sending=sending)
 
     def last_transaction(self, snapshot: Snapshot, application: str) -> int | None:
         """Return the last version of an application that the table has; see `Appendable`."""
@@ -292,9 +292,9 @@ class DeltaTable:
     def _held(self, version: int | None) -> State | None:
         """Return the newest state up to a version, of those whose snapshots are still referenced.
 
-        So a walk through old versions, oldest first, reads each commit once.
+        So a walk through old versions, oldest first, reads each commit once, and so do the steps of one run.
         """
-        older = [state for state in list(self._states.values()) if version is not None and state.version <= version]
+        older = [state for state in list(self._states.values()) if version is None or state.version <= version]
         return max(older, key=lambda state: state.version, default=None)
 
     def _log(self) -> LogFolder:
