@@ -35,27 +35,27 @@ class Fault:
         return self.times > 0 and method == self.method and self.path in path
 
 
-class S3Server:
-    """A server with one bucket, `box`."""
+class S3Bucket:
+    """A bucket, `box`, at the address `url` of a server that speaks S3's protocol."""
 
-    def __init__(self):
-        logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
-        self._moto = DomainDispatcherApplication(create_backend_app)
-        self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=MotoRequestHandler)
-        self._lock = Lock()
-        self.heard, self.faults, self.ignores_conditions, self.on_put = [], [], False, None
-        Thread(target=self._server.serve_forever, daemon=True).start()
-        urlopen(Request(f"{self.url}/moto-api/reset", method="POST")).close()  # noqa: S310 - moto's state is global
-        self.client.create_bucket(Bucket="box")
-        self.heard.clear()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self._server.server_port}"
+    place = "s3://box/"
 
     @property
     def options(self):
         return KEYS | {"aws_endpoint_url": self.url}
+
+    @property
+    def theirs(self):
+        """The same for delta-rs."""
+        return self.options | {"allow_http": "true"}
+
+    @property
+    def properties(self):
+        """The same for PyIceberg."""
+        return {
+            "s3.endpoint": self.url, "s3.access-key-id": KEYS["aws_access_key_id"],
+            "s3.secret-access-key": KEYS["aws_secret_access_key"], "s3.region": KEYS["aws_region"],
+        }  # fmt: skip
 
     @property
     def client(self):
@@ -72,6 +72,25 @@ class S3Server:
     def uploads(self):
         """Uploads in parts that were begun and never completed."""
         return [found["Key"] for found in self.client.list_multipart_uploads(Bucket="box").get("Uploads", [])]
+
+
+class S3Server(S3Bucket):
+    """A server with one bucket, by moto."""
+
+    def __init__(self):
+        logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=MotoRequestHandler)
+        self._lock = Lock()
+        self.heard, self.faults, self.ignores_conditions, self.on_put = [], [], False, None
+        Thread(target=self._server.serve_forever, daemon=True).start()
+        urlopen(Request(f"{self.url}/moto-api/reset", method="POST")).close()  # noqa: S310 - moto's state is global
+        self.client.create_bucket(Bucket="box")
+        self.heard.clear()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self._server.server_port}"
 
     def counts(self):
         """How often each kind of request was heard."""
