@@ -69,6 +69,9 @@ class S3Bucket:
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket="box", Prefix=prefix)
         return [found["Key"] for page in pages for found in page.get("Contents", [])]
 
+    def read(self, key):
+        return self.client.get_object(Bucket="box", Key=key)["Body"].read()
+
     def uploads(self):
         """Uploads in parts that were begun and never completed."""
         return [found["Key"] for found in self.client.list_multipart_uploads(Bucket="box").get("Uploads", [])]

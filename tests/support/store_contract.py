@@ -3,8 +3,11 @@
 A module that runs it has a class of this kind, and a fixture `made` that returns a `Made`.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pyarrow as pa
 import pytest
+from deltalake.exceptions import CommitFailedError
 
 from support.cluster_tables import Meanwhile, assert_same_rows, parts_of, telemetry
 from support.store_tables import StoredDelta, StoredIceberg
@@ -69,3 +72,27 @@ class StoreContract:
         assert copy.leftovers() == []
         with pytest.raises(TableError, match="isn't empty"):
             table.cluster(by=["x"], into=copy.name)
+
+
+class DeltaBeside:
+    """Tests of a Delta table that delta-rs writes all the while."""
+
+    def test_appends_all_the_while_survive(self, made):
+        table, more = made(), [telemetry(20, number, first=9000 + 20 * number) for number in range(12)]
+        with ThreadPoolExecutor(1) as pool:
+            appending = pool.submit(lambda: [_append(table, part) for part in more])
+            done = table.cluster(by=["x", "y"], target_file_size=20_000)
+            appending.result()
+        assert done.run.versions
+        assert_same_rows(table.rows(), pa.concat_tables([ROWS, *more]))
+        assert table.leftovers() == []
+
+
+def _append(table, rows, *, again=9):
+    """Append as a job does that tries again: delta-rs itself gives up where a commit sets a property meanwhile."""
+    try:
+        table.append(rows)
+    except CommitFailedError:
+        if not again:
+            raise
+        _append(table, rows, again=again - 1)

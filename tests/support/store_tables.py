@@ -60,5 +60,11 @@ class StoredIceberg(StoredHome, Iceberg):
             **self.server.properties,
         }
 
+    @property
+    def options(self):
+        """The catalog's properties without the class by which only PyIceberg is to open files."""
+        given = {name: value for name, value in self.properties.items() if name != "py-io-impl"}
+        return {"catalog": "test", "storage_options": given}
+
     def ever(self):
         return {path.removeprefix(self.server.place) for path in self.paths_ever()}
