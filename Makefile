@@ -9,7 +9,7 @@ INTEROP := .venv-interop
 SPARKS ?= 3.5 4.0 4.1 4.2 newest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sparks simulate check format bench interop browser clean
+.PHONY: help setup demo test sparks simulate check format bench interop browser stores clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -97,6 +97,9 @@ interop: $(INTEROP)/.ready ## let the official engines judge what zonal reads an
 
 browser: $(BROWSER) ## look at the pages in the Chromium on the PATH; without one, say so
 	$(BIN)/python -m pytest -m browser tests/browser
+
+stores: setup ## cluster tables on real servers of stores and catalogs (npm, Go, Maven); without one, say so
+	$(BIN)/python -m pytest -m stores tests/stores
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) $(INTEROP) .venv-spark-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -2,19 +2,17 @@
 
 import json
 
-import pyarrow as pa
 import pytest
 
-from support.cluster_tables import Meanwhile, assert_same_rows, never, parts_of, telemetry
+from support.cluster_tables import assert_same_rows, never
 from support.local_runner import run_here
 from support.s3_server import CUT, SLOW_DOWN, Fault, S3Server
-from support.store_tables import StoredDelta, StoredIceberg
+from support.store_contract import ROWS, Made, StoreContract
 from zonal.errors import CommitUnknownError, TableError, ZonalError
 from zonal.storage import objects
 
 pytest.importorskip("obstore", reason="obstore needs Python 3.11")
 
-ROWS = telemetry(3000)
 KINDS = ["delta", "iceberg v1", "iceberg v2"]
 """No library here writes version 3 to a store."""
 
@@ -31,67 +29,20 @@ def server(monkeypatch):
 
 
 @pytest.fixture(params=KINDS)
-def table(request, server, tmp_path):
-    return made(request.param, server, tmp_path)
+def made(request, server, tmp_path):
+    return Made(request.param, server, tmp_path)
 
 
-def made(kind, server, folder, **given):
-    home = StoredDelta(server) if kind == "delta" else StoredIceberg(server, folder, version=int(kind[-1]))
-    return home.make(parts_of(ROWS, 6), **given)
+class TestContract(StoreContract):
+    """What holds in every store, on moto."""
 
 
-def test_a_table_is_clustered_in_place_and_keeps_its_rows(table):
-    done = table.cluster(by=["x", "y"], target_file_size=20_000)
-    assert len(done.run.versions) == 1
-    assert done.lookups.files_after > 1
-    assert_same_rows(table.rows(), ROWS)
-    assert table.version() == done.run.versions[-1]
-    assert table.leftovers() == []
-    assert not table.cluster(by=["x", "y"], target_file_size=20_000).run.versions, "there is nothing left to do"
+@pytest.fixture
+def table(server):
+    return Made("delta", server, None)()
 
 
-@pytest.mark.parametrize("kind", ["delta", "iceberg v2"])
-def test_a_partitioned_table_is_clustered_in_several_commits(kind, server, tmp_path):
-    table = made(kind, server, tmp_path, partition_by=["p"])
-    done = table.cluster(by=["x"], target_file_size=10_000, commit_every=30_000)
-    assert len(done.run.versions) > 1
-    assert_same_rows(table.rows(), ROWS)
-    assert table.leftovers() == []
-
-
-@pytest.mark.parametrize("kind", ["delta", "iceberg v2"])
-def test_an_append_meanwhile_survives(kind, server, tmp_path):
-    table = made(kind, server, tmp_path)
-    more = telemetry(50, 1, first=9000)
-    table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.append(more)))
-    assert_same_rows(table.rows(), pa.concat_tables([ROWS, more]))
-    assert table.leftovers() == []
-
-
-def test_a_delete_meanwhile_is_kept(server, tmp_path):
-    table = made("delta", server, tmp_path)
-    done = table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.table.delete("id < 100")))
-    assert done.run.conflicts
-    assert_same_rows(table.rows(), ROWS.slice(100))
-    assert table.leftovers() == []
-
-
-# --- copies ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["delta", "iceberg v2"])
-def test_a_table_is_copied_into_a_delta_table_of_the_store(kind, server, tmp_path):
-    table, copy = made(kind, server, tmp_path), StoredDelta(server, "copies/new")
-    table.cluster(by=["x"], into=copy.name, target_file_size=20_000)
-    assert_same_rows(copy.rows(), ROWS)
-    assert copy.version() == 0
-    assert copy.leftovers() == []
-    with pytest.raises(TableError, match="isn't empty"):
-        table.cluster(by=["x"], into=copy.name)
-
-
-def test_a_copy_to_plain_parquet_is_refused_before_any_work(server, tmp_path):
-    table = made("delta", server, tmp_path)
+def test_a_copy_to_plain_parquet_is_refused_before_any_work(table):
     with pytest.raises(TableError, match=r"can't appear at once.*delta:… or iceberg:…"):
         table.cluster(by=["x"], into="parquet:s3://box/plain", runner=never)
 
@@ -103,8 +54,7 @@ COMMIT = "_delta_log/00000000000000000006.json"
 
 @pytest.mark.parametrize("answer", [CUT, SLOW_DOWN])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_commit_whose_answer_is_lost_is_known_by_its_content(answer, after, server, tmp_path):
-    table = made("delta", server, tmp_path)
+def test_a_commit_whose_answer_is_lost_is_known_by_its_content(answer, after, server, table):
     server.faults = [Fault("PUT", COMMIT, answer, after=after)]
     done = table.cluster(by=["x", "y"])
     assert server.faults[0].times == 0
@@ -113,9 +63,8 @@ def test_a_commit_whose_answer_is_lost_is_known_by_its_content(answer, after, se
     assert table.leftovers() == []
 
 
-def test_a_commit_of_which_nothing_can_be_known_keeps_its_files(server, tmp_path, monkeypatch):
+def test_a_commit_of_which_nothing_can_be_known_keeps_its_files(server, table, monkeypatch):
     monkeypatch.setitem(objects._RETRIES, "max_retries", 1)
-    table = made("delta", server, tmp_path)
     server.faults = [Fault("PUT", COMMIT, CUT, times=99, after=True), Fault("GET", COMMIT, CUT, times=99)]
     with pytest.raises(CommitUnknownError, match="must stay"):
         table.cluster(by=["x", "y"])
@@ -125,8 +74,7 @@ def test_a_commit_of_which_nothing_can_be_known_keeps_its_files(server, tmp_path
     assert not table.cluster(by=["x", "y"]).run.versions
 
 
-def test_a_store_that_ignores_conditions_is_refused_before_any_work(server, tmp_path):
-    table = made("delta", server, tmp_path)
+def test_a_store_that_ignores_conditions_is_refused_before_any_work(server, table):
     server.ignores_conditions = True
     with pytest.raises(TableError, match="ignores conditions of writes"):
         table.cluster(by=["x", "y"], runner=never)
@@ -135,9 +83,8 @@ def test_a_store_that_ignores_conditions_is_refused_before_any_work(server, tmp_
     assert table.leftovers() == []
 
 
-def test_a_writer_that_replaces_a_version_is_told_of_loudly(server, tmp_path):
+def test_a_writer_that_replaces_a_version_is_told_of_loudly(server, table):
     """As delta-spark's log store for a single driver does, which looks first and then writes in any case."""
-    table = made("delta", server, tmp_path)
     theirs = {"commitInfo": {"timestamp": 0, "operation": "WRITE"}}
 
     def replace(path):
@@ -151,8 +98,7 @@ def test_a_writer_that_replaces_a_version_is_told_of_loudly(server, tmp_path):
     assert_same_rows(table.rows(), ROWS)
 
 
-def test_throttling_is_waited_for(server, tmp_path):
-    table = made("delta", server, tmp_path)
+def test_throttling_is_waited_for(server, table):
     server.faults = [Fault(method, "/box", times=3) for method in ("GET", "PUT", "POST", "HEAD")]
     table.cluster(by=["x", "y"], target_file_size=20_000)
     assert not any(fault.times for fault in server.faults if fault.method != "POST")
@@ -160,8 +106,7 @@ def test_throttling_is_waited_for(server, tmp_path):
     assert table.leftovers() == []
 
 
-def test_a_connection_that_is_cut_during_an_upload_costs_no_row(server, tmp_path):
-    table = made("delta", server, tmp_path)
+def test_a_connection_that_is_cut_during_an_upload_costs_no_row(server, table):
     server.faults = [Fault("PUT", ".parquet", CUT, times=2)]
     table.cluster(by=["x", "y"], target_file_size=20_000)
     assert server.faults[0].times == 0
@@ -170,8 +115,7 @@ def test_a_connection_that_is_cut_during_an_upload_costs_no_row(server, tmp_path
 
 
 @pytest.mark.parametrize("moment", [".parquet", "_delta_log/0"])
-def test_credentials_that_expire_are_named_and_nothing_is_lost(moment, server, tmp_path):
-    table = made("delta", server, tmp_path)
+def test_credentials_that_expire_are_named_and_nothing_is_lost(moment, server, table):
     server.faults = [Fault("PUT", moment, "400 Bad Request", times=99, code="ExpiredToken")]
     with pytest.raises(ZonalError, match=r"ExpiredToken|EXPIRED_TOKEN"):
         table.cluster(by=["x", "y"])
@@ -181,8 +125,7 @@ def test_credentials_that_expire_are_named_and_nothing_is_lost(moment, server, t
     assert table.leftovers() == []
 
 
-def test_a_run_that_fails_leaves_nothing_behind(server, tmp_path):
-    table = made("delta", server, tmp_path)
+def test_a_run_that_fails_leaves_nothing_behind(server, table):
 
     def failing(*given):
         run_here(*given)

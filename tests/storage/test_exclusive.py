@@ -1,14 +1,13 @@
 """In an object store a name is given once, whoever asks for it; without obstore that is said before any work."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from support.cluster_tables import never, parts_of, telemetry
+from support.commit_race import check_race
 from support.s3_server import CUT, Fault, S3Server
 from support.store_tables import StoredDelta
 from zonal.cli.app import app
@@ -41,52 +40,14 @@ def put(folder, name="a", text="mine"):
     return folder.put_if_absent(name, text, sending=lambda: None)
 
 
-RACER = """
-import sys
-from zonal.storage import Storage
-from zonal.storage.exclusive import exclusive_folder
-url, who, commits = sys.argv[1], sys.argv[2], int(sys.argv[3])
-options = {"aws_access_key_id": "k", "aws_secret_access_key": "s", "aws_region": "us-east-1", "aws_endpoint_url": url}
-folder = exclusive_folder(Storage("s3://box/t", options), "s3://box/t/log")
-folder.check()
-print("ready", flush=True)
-sys.stdin.readline()
-version = 0
-while commits:
-    if folder.put_if_absent(f"{version:020d}.json", f"{who}-{version}", sending=lambda: None):
-        print(version)
-        commits -= 1
-    version += 1
-"""
-
-
 def test_of_many_processes_one_gets_each_version(server):
-    """Each commits several times, and all begin at once; nobody's version is another's, and none is left out."""
-    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    racers = [
-        subprocess.Popen([sys.executable, "-c", RACER, server.url, str(number), str(COMMITS)], **piped)
-        for number in range(PROCESSES)
-    ]
-    for racer in racers:
-        assert racer.stdout.readline() == "ready\n"
-    for racer in racers:
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
-    won = {
-        number: [int(line) for line in racer.communicate(timeout=300)[0].split()] for number, racer in enumerate(racers)
-    }
-    assert sorted(version for versions in won.values() for version in versions) == [*range(PROCESSES * COMMITS)]
-    for number, versions in won.items():
-        for version in versions:
-            found = server.client.get_object(Bucket="box", Key=f"t/log/{version:020d}.json")["Body"].read()
-            assert found == f"{number}-{version}".encode()
-    assert len(server.objects("t/log/")) == PROCESSES * COMMITS, "probes are removed"
+    check_race(server, processes=PROCESSES, commits=COMMITS)
 
 
 def test_a_taken_name_stays_as_it_is(folder, server):
     assert put(folder)
     assert not put(folder, text="theirs")
-    assert server.client.get_object(Bucket="box", Key="t/_delta_log/a")["Body"].read() == b"mine"
+    assert server.read("t/_delta_log/a") == b"mine"
 
 
 def test_a_store_is_checked_once(folder, server):

@@ -35,8 +35,50 @@ class Fault:
         return self.times > 0 and method == self.method and self.path in path
 
 
-class S3Server:
-    """A server with one bucket, `box`."""
+class S3Bucket:
+    """A bucket, `box`, at the address `url` of a server that speaks S3's protocol."""
+
+    place = "s3://box/"
+
+    @property
+    def options(self):
+        return KEYS | {"aws_endpoint_url": self.url}
+
+    @property
+    def theirs(self):
+        """The same for delta-rs."""
+        return self.options | {"allow_http": "true"}
+
+    @property
+    def properties(self):
+        """The same for PyIceberg."""
+        return {
+            "s3.endpoint": self.url, "s3.access-key-id": KEYS["aws_access_key_id"],
+            "s3.secret-access-key": KEYS["aws_secret_access_key"], "s3.region": KEYS["aws_region"],
+        }  # fmt: skip
+
+    @property
+    def client(self):
+        """A client that is none of those that are tested."""
+        return boto3.client(
+            "s3", endpoint_url=self.url, region_name="us-east-1", aws_access_key_id=KEYS["aws_access_key_id"],
+            aws_secret_access_key=KEYS["aws_secret_access_key"],
+        )  # fmt: skip
+
+    def objects(self, prefix=""):
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket="box", Prefix=prefix)
+        return [found["Key"] for page in pages for found in page.get("Contents", [])]
+
+    def read(self, key):
+        return self.client.get_object(Bucket="box", Key=key)["Body"].read()
+
+    def uploads(self):
+        """Uploads in parts that were begun and never completed."""
+        return [found["Key"] for found in self.client.list_multipart_uploads(Bucket="box").get("Uploads", [])]
+
+
+class S3Server(S3Bucket):
+    """A server with one bucket, by moto."""
 
     def __init__(self):
         logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
@@ -52,26 +94,6 @@ class S3Server:
     @property
     def url(self):
         return f"http://127.0.0.1:{self._server.server_port}"
-
-    @property
-    def options(self):
-        return KEYS | {"aws_endpoint_url": self.url}
-
-    @property
-    def client(self):
-        """A client that is none of those that are tested."""
-        return boto3.client(
-            "s3", endpoint_url=self.url, region_name="us-east-1", aws_access_key_id=KEYS["aws_access_key_id"],
-            aws_secret_access_key=KEYS["aws_secret_access_key"],
-        )  # fmt: skip
-
-    def objects(self, prefix=""):
-        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket="box", Prefix=prefix)
-        return [found["Key"] for page in pages for found in page.get("Contents", [])]
-
-    def uploads(self):
-        """Uploads in parts that were begun and never completed."""
-        return [found["Key"] for found in self.client.list_multipart_uploads(Bucket="box").get("Uploads", [])]
 
     def counts(self):
         """How often each kind of request was heard."""

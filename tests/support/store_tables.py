@@ -4,11 +4,13 @@ from deltalake import DeltaTable
 
 from support.cluster_tables import Delta, Home, Iceberg
 
-BUCKET = "s3://box/"
-
 
 class StoredHome(Home):
-    """Where a table of one format lives in a bucket."""
+    """Where a table of one format lives in a bucket.
+
+    `server` has the bucket's `place`, `objects()` and `uploads()` without an end, and the options of zonal (`options`),
+    delta-rs (`theirs`) and PyIceberg (`properties`).
+    """
 
     def leftovers(self):
         """Objects of runs that no version has, empty ones in place of folders, and uploads without an end."""
@@ -27,7 +29,7 @@ class StoredDelta(StoredHome, Delta):
 
     @property
     def location(self):
-        return f"{BUCKET}{self.table_name}"
+        return f"{self.server.place}{self.table_name}"
 
     @property
     def options(self):
@@ -35,12 +37,12 @@ class StoredDelta(StoredHome, Delta):
 
     @property
     def theirs(self):
-        return self.server.options | {"allow_http": "true"}
+        return self.server.theirs
 
     def ever(self):
         versions = range(self.version() + 1)
         tables = (DeltaTable(self.location, version=each, storage_options=self.theirs) for each in versions)
-        return {uri.removeprefix(BUCKET) for table in tables for uri in table.file_uris()}
+        return {uri.removeprefix(self.server.place) for table in tables for uri in table.file_uris()}
 
 
 class StoredIceberg(StoredHome, Iceberg):
@@ -52,15 +54,17 @@ class StoredIceberg(StoredHome, Iceberg):
 
     @property
     def properties(self):
-        options = self.server.options
         return {
             "uri": f"sqlite:///{self.folder}/catalog.db",
-            "warehouse": f"{BUCKET}warehouse",
-            "s3.endpoint": options["aws_endpoint_url"],
-            "s3.access-key-id": options["aws_access_key_id"],
-            "s3.secret-access-key": options["aws_secret_access_key"],
-            "s3.region": "us-east-1",
+            "warehouse": f"{self.server.place}warehouse",
+            **self.server.properties,
         }
 
+    @property
+    def options(self):
+        """The catalog's properties without the class by which only PyIceberg is to open files."""
+        given = {name: value for name, value in self.properties.items() if name != "py-io-impl"}
+        return {"catalog": "test", "storage_options": given}
+
     def ever(self):
-        return {path.removeprefix(BUCKET) for path in self.paths_ever()}
+        return {path.removeprefix(self.server.place) for path in self.paths_ever()}

@@ -15,11 +15,12 @@ _IN_LOCATION = {
 }
 """Options in the query of a location's URI, as pyarrow reads them."""
 _DFS = ".dfs.core.windows.net"
-_AZURITE = {
+AZURITE = {
     "account_name": "devstoreaccount1",
     # The emulator's only key, which is public: its documentation prints it.
     "account_key": "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
 }
+"""The only account of Azure's emulator."""
 _AZURITE_HOST = "127.0.0.1:10000"
 
 
@@ -101,7 +102,7 @@ def azure_arguments(given: Given, host: str) -> dict[str, Any]:
     names = ("account_key", "tenant_id", "client_id", "client_secret")
     server = host.partition("@")[2] or given.get(AZURE["account_host"]) or ""
     emulated = given.is_true(AZURE["emulator"])
-    account = _account(server) or given.get(AZURE["account_name"]) or (_AZURITE["account_name"] if emulated else None)
+    account = _account(server) or given.get(AZURE["account_name"]) or (AZURITE["account_name"] if emulated else None)
     if account is None:
         container = host.partition("@")[0]
         raise TableError(
@@ -113,7 +114,7 @@ def azure_arguments(given: Given, host: str) -> dict[str, Any]:
     sas = (f"adls.sas-token.{account}", f"adls.sas-token.{account}{_DFS}")
     arguments |= {"account_name": account, "sas_token": given.get((*AZURE["sas_token"], *sas))}
     if emulated and not (arguments["account_key"] or arguments["sas_token"]):
-        arguments["account_key"] = _AZURITE["account_key"]
+        arguments["account_key"] = AZURITE["account_key"]
     arguments |= _azure_hosts(given, server, account, emulated)
     return {name: value for name, value in arguments.items() if value is not None}
 

@@ -210,7 +210,8 @@ def _gcs(store: Store, path: str, _: str | None) -> object:
     endpoint = f"{arguments['scheme']}://{arguments['endpoint_override']}" if "endpoint_override" in arguments else None
     config: dict[str, Any] = {} if endpoint is None else {"base_url": endpoint}
     if arguments.get("anonymous"):
-        config["skip_signature"] = True
+        # Without a token of any kind, puts would ask the machine's role for one.
+        config |= {"skip_signature": True, "bearer_token": "anonymous"}
     elif "access_token" in arguments:
         config["bearer_token"] = arguments["access_token"]
     given = {"client_options": _client(arguments, endpoint), "retry_config": _RETRIES}

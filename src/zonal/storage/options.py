@@ -38,9 +38,11 @@ S3: Mapping[str, tuple[str, ...]] = {
 """Names of S3's options by meaning; of several that are given, the first counts."""
 
 GCS: Mapping[str, tuple[str, ...]] = {
-    "endpoint": ("google_endpoint_url", "endpoint_url", "endpoint", "gcs.service.host"),
+    "endpoint": (
+        "google_endpoint_url", "endpoint_url", "endpoint", "google_base_url", "base_url", "gcs.service.host",
+    ),
     "anonymous": ("google_skip_signature", "skip_signature"),
-    "access_token": ("gcs.oauth2.token",),
+    "access_token": ("google_bearer_token", "gcs.oauth2.token"),
     "key_file": (
         "google_service_account",
         "google_service_account_path",
@@ -53,7 +55,7 @@ GCS: Mapping[str, tuple[str, ...]] = {
     "expires": ("gcs.oauth2.token-expires-at",),
     "project_id": ("google_project_id", "gcs.project-id"),
     "default_bucket_location": ("gcs.default-bucket-location",),
-}
+}  # fmt: skip
 
 AZURE: Mapping[str, tuple[str, ...]] = {
     "account_name": (*_azure("account_name"), "adls.account-name"),

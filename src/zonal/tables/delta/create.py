@@ -20,6 +20,7 @@ from zonal.plan.run import RUN_FOLDER, run_folder
 from zonal.storage import Storage, local_path
 from zonal.storage.causes import STORAGE_ERRORS
 from zonal.storage.durability import flush_folders
+from zonal.storage.folders import entries_in
 from zonal.tables.delta.actions import add_action, stats_json
 from zonal.tables.delta.additions import engine
 from zonal.tables.delta.adds import LAYOUT_TAG, RUN_TAG
@@ -148,8 +149,7 @@ class DeltaDestination:
         filesystem, root = self._storage.locate(self._storage.root)
         try:
             taken = filesystem.get_file_info(root).is_file or any(
-                not _is_left_over(filesystem, entry)
-                for entry in filesystem.get_file_info(pa.fs.FileSelector(root, allow_not_found=True))
+                not _is_left_over(filesystem, entry) for entry in entries_in(filesystem, root)
             )
         except STORAGE_ERRORS as error:
             raise TableError(f"Can't look at {quoted(self.name, limit=300)}: {self._storage.told(error)}") from None
@@ -195,8 +195,7 @@ def _is_left_over(filesystem: pa.fs.FileSystem, entry: pa.fs.FileInfo) -> bool:
     if entry.is_file:
         return False
     if entry.base_name == "_delta_log":
-        inside = filesystem.get_file_info(pa.fs.FileSelector(entry.path))
-        return all(each.base_name.startswith(".") for each in inside)
+        return all(each.base_name.startswith(".") for each in entries_in(filesystem, entry.path))
     return RUN_FOLDER.fullmatch(entry.base_name) is not None or entry.base_name == QUARANTINE
 
 

@@ -1,0 +1,82 @@
+"""Programs that serve stores and catalogs: fetched once to `build/stores`, started on loopback, and always stopped."""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).parents[2] / "build" / "stores"
+PATIENCE = 900
+"""Seconds for a download or a build: a gateway in Go is compiled."""
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+AZURITE = "azurite@3.35.0"
+
+
+def versitygw():
+    """Return the path of an S3 gateway, compiled by Go."""
+    return _fetched("versitygw", ["go", "install", VERSITYGW], "versitygw", GOBIN="{}")
+
+
+def azurite():
+    """Return the path of Microsoft's emulator of Azure's blobs, by npm."""
+    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", "{}", AZURITE]
+    return _fetched("azurite", command, "node_modules/.bin/azurite-blob")
+
+
+def _fetched(name, command, result, **environment):
+    """Run a command that makes a program in a folder, `{}`; skip the test where it can't be had."""
+    folder = HOME / name
+    if not (folder / result).exists():
+        if shutil.which(command[0]) is None:
+            pytest.skip(f"{name} isn't in {HOME}, and there is no {command[0]} to fetch it")
+        folder.mkdir(parents=True, exist_ok=True)
+        run([each.format(folder) for each in command], folder, **{k: v.format(folder) for k, v in environment.items()})
+    return folder / result
+
+
+def run(command, folder, **environment):
+    """Run a command that needs a network; skip the test where it fails."""
+    given = {"env": os.environ | environment, "cwd": folder, "capture_output": True, "text": True}
+    try:
+        done = subprocess.run(command, timeout=PATIENCE, check=False, **given)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{command[0]} took more than {PATIENCE} seconds")
+    if done.returncode:
+        pytest.skip(f"{' '.join(command)[:200]} failed: {(done.stderr or done.stdout)[-500:].strip()}")
+
+
+@contextmanager
+def served(command, folder, **environment):
+    """Start a server, whose port `{}` is in its command, and yield its address once it accepts connections."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [str(word).replace("{}", str(port)) for word in command]
+    with (folder / "server.log").open("w") as log:
+        given = {"cwd": folder, "stdout": log, "stderr": log, "env": os.environ | environment}
+        process = subprocess.Popen(words, **given)
+        try:
+            _wait(process, port, folder / "server.log")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait(process, port, log):
+    for _ in range(600):
+        assert process.poll() is None, log.read_text()[-2000:]
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"the server didn't listen within a minute: {log.read_text()[-2000:]}")
