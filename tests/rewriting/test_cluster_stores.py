@@ -7,8 +7,8 @@ import pytest
 
 from support.cluster_tables import Meanwhile, assert_same_rows, never, parts_of, telemetry
 from support.local_runner import run_here
-from support.s3_server import CUT, SLOW_DOWN, Fault, S3Server
-from support.store_tables import StoredDelta, StoredIceberg
+from support.s3_server import CUT, SLOW_DOWN, Fault
+from support.store_tables import StoredDelta, stored_home
 from zonal.errors import CommitUnknownError, TableError, ZonalError
 from zonal.storage import objects
 
@@ -19,25 +19,13 @@ KINDS = ["delta", "iceberg v1", "iceberg v2"]
 """No library here writes version 3 to a store."""
 
 
-@pytest.fixture
-def server(monkeypatch):
-    """A bucket of its own for each test; what this machine's environment says of stores is kept out."""
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    found = S3Server()
-    yield found
-    found.stop()
-
-
 @pytest.fixture(params=KINDS)
 def table(request, server, tmp_path):
     return made(request.param, server, tmp_path)
 
 
 def made(kind, server, folder, **given):
-    home = StoredDelta(server) if kind == "delta" else StoredIceberg(server, folder, version=int(kind[-1]))
-    return home.make(parts_of(ROWS, 6), **given)
+    return stored_home(kind, server, folder).make(parts_of(ROWS, 6), **given)
 
 
 def test_a_table_is_clustered_in_place_and_keeps_its_rows(table):
