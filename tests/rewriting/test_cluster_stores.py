@@ -1,15 +1,20 @@
 """`cluster` in an object store: every row kept, beside other writers and through faults, and nothing left behind."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from deltalake.exceptions import CommitFailedError
 
 from support.cluster_tables import Meanwhile, assert_same_rows, never, parts_of, telemetry
 from support.local_runner import run_here
 from support.s3_server import CUT, SLOW_DOWN, Fault
 from support.store_tables import StoredDelta, stored_home
-from zonal.errors import CommitUnknownError, TableError, ZonalError
+from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError
 from zonal.storage import objects
 
 pytest.importorskip("obstore", reason="obstore needs Python 3.11")
@@ -61,6 +66,36 @@ def test_a_delete_meanwhile_is_kept(server, tmp_path):
     done = table.cluster(by=["x", "y"], runner=Meanwhile(lambda: table.table.delete("id < 100")))
     assert done.run.conflicts
     assert_same_rows(table.rows(), ROWS.slice(100))
+    assert table.leftovers() == []
+
+
+def test_appends_and_deletes_of_another_library_go_on_beside_several_runs(server, tmp_path):
+    """delta-rs writes all the time, by its own conditional puts; whoever loses a version tries again."""
+    table, parts = (
+        made("delta", server, tmp_path),
+        [telemetry(40, number, first=9000 + 40 * number) for number in range(6)],
+    )
+    deleted = [f"id >= {start} and id < {start + 50}" for start in range(0, 1000, 250)]
+
+    def until_done(act):
+        for _ in range(30):
+            with suppress(CommitFailedError):
+                return act()
+        raise AssertionError("it never came through")
+
+    with ThreadPoolExecutor(2) as pool:
+        others = [pool.submit(until_done, partial(table.append, part)) for part in parts]
+        others += [pool.submit(until_done, lambda where=where: table.table.delete(where)) for where in deleted]
+        versions = []
+        while not versions or not all(other.done() for other in others):
+            with suppress(ConflictError):
+                versions += table.cluster(by=["x", "y"], target_file_size=20_000).run.versions
+        assert [other.result() is not None for other in others[len(parts) :]] == [True] * len(deleted)
+        assert [other.result() for other in others[: len(parts)]] == [None] * len(parts)
+    assert len(versions) == len(set(versions))
+    gone = [number for start in range(0, 1000, 250) for number in range(start, start + 50)]
+    kept = ROWS.filter(pc.invert(pc.is_in(ROWS["id"], pa.array(gone))))
+    assert_same_rows(table.rows(), pa.concat_tables([kept, *parts]))
     assert table.leftovers() == []
 
 
