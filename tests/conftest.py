@@ -42,3 +42,16 @@ def spark():
 def own_history(tmp_path_factory):
     """No test reads or writes the history of whoever runs the tests."""
     os.environ["ZONAL_DATABASE"] = f"sqlite:///{tmp_path_factory.mktemp('history') / 'history.db'}"
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """S3 with a bucket of its own for each test; what this machine's environment says of stores is kept out."""
+    from support.s3_server import S3Server
+
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    found = S3Server()
+    yield found
+    found.stop()

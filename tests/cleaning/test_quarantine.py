@@ -12,9 +12,8 @@ import pytest
 import zonal
 from support.cleaning import WEEK, cleaned, everything, left_by_run, now, quarantined
 from support.cluster_tables import Delta, home, parts_of, telemetry
-from zonal.cleaning.quarantine import FOLDER, Quarantine
+from zonal.cleaning.places import FOLDER
 from zonal.errors import TableError, ZonalError
-from zonal.storage import Storage
 from zonal.verbs.clean import clean
 
 
@@ -247,11 +246,6 @@ def test_links_in_place_of_the_quarantine_or_of_a_folder_are_not_followed(cleane
         with pytest.raises(TableError, match="is a link"):
             cleaned(table, now(), **asked)
     assert [path.name for path in other.iterdir()] == ["moved"]
-
-
-def test_an_object_store_is_only_looked_at():
-    with pytest.raises(TableError, match="object store"):
-        Quarantine(Storage("s3://bucket/table", {}))
 
 
 @pytest.mark.parametrize("asked", [{"undo": "x", "purge": True}, {"expire": "7d", "purge": True}])

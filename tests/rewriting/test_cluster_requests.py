@@ -173,7 +173,7 @@ def test_the_result_says_which_files_stay_and_what_removes_them(tmp_path, kind, 
     assert "stay" in said
     assert how in said
     assert said.endswith("or until zonal clean --expire 7d sets them aside")
-    far = replace(done, location="s3://lake/t")
+    far = replace(done, location="hdfs://lake/t")
     assert "zonal clean" not in dict(clustering_facts(far))["old files"], "it moves nothing there"
     assert "old_files_until" not in json.loads(to_json(done)), "it is for people"
     copied = table.cluster(by=["x"], into=f"delta:{tmp_path / 'copy'}")

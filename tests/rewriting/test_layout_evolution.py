@@ -13,7 +13,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.types import StringType
 from typer.testing import CliRunner
 
-from support.cluster_tables import NEWEST, assert_same_rows, home
+from support.cluster_tables import NEWEST, Meanwhile, assert_same_rows, home, parts_of, telemetry
 from support.local_runner import run_here
 from zonal.cli import app
 from zonal.errors import ConflictError
@@ -219,3 +219,21 @@ def test_an_answer_of_the_catalog_that_got_lost_is_looked_up(tmp_path, monkeypat
     monkeypatch.setattr(layout_commit, "commit_updates", answerless)
     assert table.cluster(runner=refuse, by=["z"], **TIGHT).layout_recorded
     assert len(sent) == 1
+
+
+@pytest.mark.parametrize("kind", NEWEST)
+def test_rows_of_another_schema_that_arrive_during_several_commits_are_clustered_by_the_next(kind, tmp_path):
+    """What is due after the first commits is planned by the schema that the table has then."""
+    rows, more = telemetry(600), telemetry(600, 1, first=1000)
+    table = home(kind, tmp_path).make(parts_of(rows, 3))
+
+    def arrive():
+        _add_column(table)
+        for part in parts_of(more, 3):
+            table.append(part.append_column("more", pa.array(["new"] * len(part))))
+
+    done = table.cluster(by=["x"], target_file_size=4000, commit_every=8000, runner=Meanwhile(arrive))
+    assert done.change.rows >= 1200
+    found = table.rows()
+    assert_same_rows(found.drop_columns("more"), pa.concat_tables([rows, more]))
+    assert found["more"].null_count == 600

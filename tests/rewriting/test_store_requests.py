@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from support.cluster_tables import assert_same_rows, parts_of, telemetry
-from support.s3_server import S3Server
 from support.store_tables import StoredDelta, StoredIceberg
 
 pytest.importorskip("obstore", reason="obstore needs Python 3.11")
@@ -14,16 +13,6 @@ FILES = 16
 ROWS = telemetry(64_000)
 TRIALS = 4
 """Row groups that are read once more to measure rows."""
-
-
-@pytest.fixture
-def server(monkeypatch):
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    found = S3Server()
-    yield found
-    found.stop()
 
 
 def requests_of(server, paths):

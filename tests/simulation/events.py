@@ -10,6 +10,8 @@ from typing import Any
 REQUESTS = ("link", "commit", "move")
 """Events that ask for a commit, or make a folder of Parquet files appear."""
 REMOVALS = ("rm", "rmdir", "io.delete")
+DROP = "drop"
+"""The deletion of an object that has a copy in quarantine."""
 WRITTEN = "written"
 """The moment between writing and commit, which no storage hears of."""
 START = 1_767_225_600.0
@@ -202,7 +204,7 @@ class World:
         asked = min(self.requests, default=len(self.events) + 1)
         failed = [self.events[number - 1] for number in {*self.refused, *(number for number, _ in self.faults)}]
         looked = [event for event in failed if event.kind in ("list", "stat") and "zonal-" in event.path]
-        return bool(looked) or any(event.kind in REMOVALS or event.number >= asked for event in failed)
+        return bool(looked) or any(event.kind in (*REMOVALS, DROP) or event.number >= asked for event in failed)
 
     def going(self, path: str) -> list[str]:
         """Return the files that go when a file or folder does."""

@@ -38,10 +38,12 @@ LEDGERS: dict[str, tuple[type[Ledger], ...]] = {
     "into": (DeltaLedger, IcebergLedger),
     "clean-delta": (DeltaLedger, VectorLedger),
     "clean-iceberg": (Iceberg1, IcebergLedger, Iceberg3),
+    "clean-delta-store": (DeltaLedger, VectorLedger),
+    "clean-iceberg-store": (Iceberg1, IcebergLedger, Iceberg3),
 }
 """Kinds of schedules, and the tables of each."""
-STORED = ("delta-store",)
-"""Kinds whose commits go to an object store."""
+STORED = ("delta-store", "clean-delta-store", "clean-iceberg-store")
+"""Kinds whose commits and quarantines go to an object store."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def _run(kind: str, seed: int, folder: Path, world: World, things: Drawing | Non
     world.on_commit = lambda: (verb.committed(ledger, asked), stale.extend(_stale(verb, ledger)))
     with stored(world) if kind in STORED else nullcontext():
         error = _perform(verb, ledger, asked, world)
-    found = [*dict.fromkeys(stale), *violations(verb, ledger, world, asked, error)]
+        found = [*dict.fromkeys(stale), *violations(verb, ledger, world, asked, error)]
     found = [text.replace(str(folder), "") for text in found]
     outcome = "crash" if world.dead else type(error).__name__ if error is not None else "done"
     outcome = "skipped" if world.strange is not None and not found else outcome

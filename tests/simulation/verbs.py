@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 import zonal.verbs.clean
-from simulation.events import World
+from simulation.events import DROP, World
 from simulation.ledgers import COLUMNS, Ledger, is_there
 from support.cluster_options import grouped
 from support.cluster_tables import Delta, Iceberg, Parquet, telemetry
@@ -261,5 +261,12 @@ VERBS = {
     "cluster --into": Verb(("into",), _copying, _copy, _whole, writes_source=False),
     "clean": Verb(
         ("clean-delta", "clean-iceberg"), _cleaning, _clean, _undoable, calls=("rename",) * 8 + ("stat", "mkdir")
+    ),
+    "clean in a store": Verb(
+        ("clean-delta-store", "clean-iceberg-store"),
+        _cleaning,
+        _clean,
+        _undoable,
+        calls=("copy",) * 8 + (DROP,) * 8 + ("stat",) * 4,
     ),
 }

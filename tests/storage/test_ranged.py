@@ -7,21 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.s3_server import CUT, Fault, S3Server
+from support.s3_server import CUT, Fault
 from zonal.storage import Storage, open_regular
 from zonal.storage.ranged import TAIL, RangedFile
 from zonal.worker.read.data_file import KnownFile, open_parquet
 
 pytest.importorskip("obstore", reason="obstore needs Python 3.11")
-
-
-@pytest.fixture
-def server(monkeypatch):
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    found = S3Server()
-    yield found
-    found.stop()
 
 
 def put(server, body, name="a"):

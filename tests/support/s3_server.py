@@ -1,15 +1,18 @@
 """S3 on loopback by moto, in this process, with faults between it and its clients, and all requests heard."""
 
 import logging
+import re
 import socket
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from threading import Lock, Thread
 from urllib.request import Request, urlopen
 
 import boto3
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.s3.models import s3_backends
 from werkzeug.serving import make_server
 
 KEYS = {"aws_access_key_id": "AKIAZONAL", "aws_secret_access_key": "c2VjcmV0LW9mLXpvbmFs", "aws_region": "us-east-1"}
@@ -23,8 +26,9 @@ class Fault:
     """What happens to the next requests of a kind."""
 
     method: str
+    """`COPY` is a PUT of another object's content, and `DELETE` a POST that names objects to delete."""
     path: str
-    """A part of it."""
+    """A part of it, or of the names of deleted objects."""
     answer: str = SLOW_DOWN
     times: int = 1
     after: bool = False
@@ -57,7 +61,7 @@ class S3Bucket:
             "s3.secret-access-key": KEYS["aws_secret_access_key"], "s3.region": KEYS["aws_region"],
         }  # fmt: skip
 
-    @property
+    @cached_property
     def client(self):
         """A client that is none of those that are tested."""
         return boto3.client(
@@ -72,6 +76,10 @@ class S3Bucket:
     def read(self, key):
         return self.client.get_object(Bucket="box", Key=key)["Body"].read()
 
+    def content(self, counts=lambda _: True):
+        """Objects with their content, by their keys."""
+        return {key: self.read(key) for key in self.objects() if counts(key)}
+
     def uploads(self):
         """Uploads in parts that were begun and never completed."""
         return [found["Key"] for found in self.client.list_multipart_uploads(Bucket="box").get("Uploads", [])]
@@ -84,8 +92,9 @@ class S3Server(S3Bucket):
         logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=MotoRequestHandler)
-        self._lock = Lock()
-        self.heard, self.faults, self.ignores_conditions, self.on_put = [], [], False, None
+        self._lock, self._copying = Lock(), Lock()
+        self.heard, self.faults, self.on_put, self.before = [], [], None, lambda *_: None
+        self.ignores_conditions = self.ignores_copy_conditions = False
         Thread(target=self._server.serve_forever, daemon=True).start()
         urlopen(Request(f"{self.url}/moto-api/reset", method="POST")).close()  # noqa: S310 - moto's state is global
         self.client.create_bucket(Bucket="box")
@@ -104,7 +113,8 @@ class S3Server(S3Bucket):
         self._server.server_close()
 
     def __call__(self, environ, start_response):
-        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        method, path = self._kind(environ)
+        self.before(method, path)
         with self._lock:
             self.heard.append(f"{method} {path}?{environ.get('QUERY_STRING', '')}")
             fault = next((fault for fault in self.faults if fault.is_of(method, path)), None)
@@ -112,12 +122,34 @@ class S3Server(S3Bucket):
                 fault.times -= 1
         if self.ignores_conditions:
             environ.pop("HTTP_IF_NONE_MATCH", None)
-        if fault is None:
-            found = self._moto(environ, start_response)
-            if self.on_put is not None and method == "PUT":
-                self.on_put(path)
-            return found
-        return self._failed(fault, environ, start_response)
+        if fault is not None:
+            return self._failed(fault, environ, start_response)
+        if method == "COPY" and not self.ignores_copy_conditions:
+            return self._copied(environ, start_response)
+        found = self._moto(environ, start_response)
+        if self.on_put is not None and method == "PUT":
+            self.on_put(path)
+        return found
+
+    @staticmethod
+    def _kind(environ):
+        """Return what a request does, and to which objects."""
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        if "HTTP_X_AMZ_COPY_SOURCE" in environ:
+            return "COPY", path
+        if method != "POST" or not environ.get("QUERY_STRING", "").startswith("delete"):
+            return method, path
+        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        environ["wsgi.input"] = BytesIO(body)
+        return "DELETE", " ".join(re.findall("<Key>(.*?)</Key>", body.decode()))
+
+    def _copied(self, environ, start_response):
+        """Copy on condition, as S3 does since 2025 and moto doesn't."""
+        with self._copying:
+            key = environ["PATH_INFO"].encode("latin-1").decode().removeprefix("/box/")
+            if environ.get("HTTP_IF_NONE_MATCH") == "*" and s3_backends["123456789012"]["aws"].head_object("box", key):
+                return _answered(start_response, "412 Precondition Failed", "PreconditionFailed")
+            return self._moto(environ, start_response)
 
     def _failed(self, fault, environ, start_response):
         length = int(environ.get("CONTENT_LENGTH") or 0)
@@ -127,6 +159,10 @@ class S3Server(S3Bucket):
         if fault.answer == CUT:
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             raise ConnectionResetError
-        text = f"<Error><Code>{fault.code}</Code><Message>on purpose</Message></Error>".encode()
-        start_response(fault.answer, [("Content-Type", "application/xml"), ("Content-Length", str(len(text)))])
-        return [text]
+        return _answered(start_response, fault.answer, fault.code)
+
+
+def _answered(start_response, status, code):
+    text = f"<Error><Code>{code}</Code><Message>on purpose</Message></Error>".encode()
+    start_response(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(text)))])
+    return [text]

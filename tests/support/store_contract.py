@@ -10,7 +10,7 @@ import pytest
 from deltalake.exceptions import CommitFailedError
 
 from support.cluster_tables import Meanwhile, assert_same_rows, parts_of, telemetry
-from support.store_tables import StoredDelta, StoredIceberg
+from support.store_tables import StoredDelta
 from zonal.errors import TableError
 
 ROWS = telemetry(3000)
@@ -23,12 +23,7 @@ class Made:
         self.kind, self.server, self.folder = kind, server, folder
 
     def __call__(self, **given):
-        return self._home().make(parts_of(ROWS, 6), **given)
-
-    def _home(self):
-        if self.kind == "delta":
-            return StoredDelta(self.server)
-        return StoredIceberg(self.server, self.folder, version=int(self.kind[-1]))
+        return stored_home(self.kind, self.server, self.folder).make(parts_of(ROWS, 6), **given)
 
 
 class StoreContract:

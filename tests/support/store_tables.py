@@ -12,6 +12,23 @@ class StoredHome(Home):
     delta-rs (`theirs`) and PyIceberg (`properties`).
     """
 
+    @property
+    def top(self):
+        """The table's folder in the bucket."""
+        return self.place.removeprefix(self.server.place)
+
+    def everything(self):
+        """All objects of the bucket but those in quarantine, with their content."""
+        return self.server.content(lambda key: "_zonal_quarantine/" not in key)
+
+    def quarantined(self):
+        """The names of objects in quarantine, by run."""
+        found = {}
+        for key in self.server.objects(f"{self.top}/_zonal_quarantine/"):
+            run, _, name = key.removeprefix(f"{self.top}/_zonal_quarantine/").partition("/")
+            found.setdefault(run, []).append(name)
+        return found
+
     def leftovers(self):
         """Objects of runs that no version has, empty ones in place of folders, and uploads without an end."""
         known = self.ever()
@@ -30,6 +47,8 @@ class StoredDelta(StoredHome, Delta):
     @property
     def location(self):
         return f"{self.server.place}{self.table_name}"
+
+    place = location
 
     @property
     def options(self):
@@ -53,6 +72,10 @@ class StoredIceberg(StoredHome, Iceberg):
         super().__init__(folder, name, version=version)
 
     @property
+    def place(self):
+        return self.table.location()
+
+    @property
     def properties(self):
         return {
             "uri": f"sqlite:///{self.folder}/catalog.db",
@@ -68,3 +91,10 @@ class StoredIceberg(StoredHome, Iceberg):
 
     def ever(self):
         return {path.removeprefix(self.server.place) for path in self.paths_ever()}
+
+
+def stored_home(kind, server, folder, name="t"):
+    """`delta`, or `iceberg v1` and `iceberg v2`, whose catalog is in a folder."""
+    if kind == "delta":
+        return StoredDelta(server, name)
+    return StoredIceberg(server, folder, name, version=int(kind[-1]))

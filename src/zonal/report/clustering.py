@@ -26,7 +26,8 @@ from zonal.rewriting.dry_run import ClusteringPlan
 from zonal.rewriting.learned import Predicted
 from zonal.rewriting.outcome import Clustering, KeyDepth
 from zonal.skipping.shares import is_worse
-from zonal.storage.location import local_path
+from zonal.storage.location import local_path, store_of
+from zonal.storage.objects import unavailable
 from zonal.values.sizes import format_size, size_text
 
 _LOOKUPS = (
@@ -181,8 +182,8 @@ def _old_files_text(done: Clustering) -> str:
     change = done.change
     stay = f"{plural(change.removed_files, 'file')}, {size_text(change.removed_bytes)} stay for older versions"
     until = f"{stay} until {done.old_files_until}" if done.old_files_until else stay
-    # In object stores, `clean` moves nothing.
-    return until if local_path(done.location) is None else f"{until}; or until zonal clean --expire 7d sets them aside"
+    is_cleanable = local_path(done.location) is not None or not unavailable(store_of(done.location.partition(":")[0]))
+    return f"{until}; or until zonal clean --expire 7d sets them aside" if is_cleanable else until
 
 
 def _predicted_text(shares: Predicted) -> str:

@@ -94,7 +94,7 @@ def _ranks(job: Job, snapshot: Snapshot, unit: Unit, run: str, report: Progress)
         return [None] * len(unit.commits)
     report(Step("planning the commits"))
     files = [still_there(snapshot, paths) for paths in unit.commits]
-    division = divide(job.table, snapshot, files, job.layout, job.writing(run), by=unit.by)
+    division = divide(job.table, snapshot, files, job.layout, job.writing(run, snapshot), by=unit.by)
     report(Step("planning the commits", notice=cost_text(division.lookups, len(unit.commits))))
     return division.ranks
 

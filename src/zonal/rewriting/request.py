@@ -105,9 +105,10 @@ class Job:
         refuse_filters(job.writing(new_run()))
         return job
 
-    def writing(self, run: str) -> Writing:
-        """Return how a run with this name writes its files."""
-        return self.table.writing(self.snapshot, layout=self.layout, run=run, compression=self.files.codec)
+    def writing(self, run: str, newer: Snapshot | None = None) -> Writing:
+        """Return how a run with this name writes its files, of the snapshot that was checked or a newer one."""
+        table, snapshot = (self.table, self.snapshot) if newer is None else (self.table.newest(), newer)
+        return table.writing(snapshot, layout=self.layout, run=run, compression=self.files.codec)
 
     def check(self, snapshot: Snapshot) -> None:
         """Raise an error where the layout doesn't fit a newer snapshot; columns are identified by field id."""

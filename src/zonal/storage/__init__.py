@@ -15,6 +15,7 @@ from zonal.storage.arguments import azure_arguments, gcs_arguments, in_location,
 from zonal.storage.causes import told
 from zonal.storage.connection import connect
 from zonal.storage.location import is_uri, local_path, refuse_host, refuse_other_names, store_of
+from zonal.storage.objects import Objects
 from zonal.storage.options import Given
 from zonal.storage.ranged import TAIL, RangedS3
 from zonal.storage.store import Store
@@ -95,6 +96,11 @@ class Storage:
             refuse_other_names(location)
             self._stores[scheme, host] = self._store(scheme, host, {})
         return self._stores[scheme, host]
+
+    def objects_at(self, folder: str) -> Objects:
+        """Open a folder of an object store as objects."""
+        filesystem, path = self.locate(folder)
+        return Objects(self.store_at(folder), path.partition("/")[2], region=getattr(filesystem, "region", None))
 
     @staticmethod
     def _parts(location: str) -> tuple[str, str, str]:

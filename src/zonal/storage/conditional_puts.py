@@ -25,19 +25,14 @@ class ConditionalPuts:
         name = f".zonal-{uuid.uuid4().hex}.tmp"
         try:
             self._objects.create(name, b"first")
-            try:
-                self._objects.create(name, b"second")
-            except TakenError:
-                self._checked = True
-            finally:
-                with suppress(OSError):
-                    self._objects.remove([name])
+            self._objects.create(name, b"second")
         except TakenError:
-            self._checked = True  # the client repeated a request whose answer got lost
-            with suppress(OSError):
-                self._objects.remove([name])
-        except (RefusedError, OSError) as error:
+            self._checked = True  # also where the client repeated a request whose answer got lost
+        except OSError as error:
             raise TableError(f"Can't write to {quoted(self._folder, limit=300)}: {error}") from None
+        finally:
+            with suppress(OSError):  # whatever was answered, the object may be there
+                self._objects.remove([name])
         if not self._checked:
             raise TableError(
                 f"{quoted(self._folder, limit=300)} is in a store that ignores conditions of writes (If-None-Match), "

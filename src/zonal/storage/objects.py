@@ -1,11 +1,13 @@
 """Objects in object stores by obstore, which can do what pyarrow's file systems can't: writes where a name is free.
 
-It also removes objects without the empty ones that pyarrow leaves in place of folders.
+It also copies objects within a store, and removes them without the empty ones that pyarrow leaves in place of folders.
 """
 
 import re
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from errno import ENOENT
 from importlib.util import find_spec
 from os import strerror
@@ -23,7 +25,8 @@ COMMITTED_IN = ("s3", "gs", "abfss")
 _RETRIES = {"max_retries": ATTEMPTS, "retry_timeout": timedelta(minutes=2)}
 _NEAR = 1024**2
 """Ranges that are less than so many bytes apart are read by one request: waiting for another takes longer."""
-_REFUSED = re.compile(r"status code: 4\d\d")
+_REFUSED = re.compile(r"status code: (4\d\d|501)")
+_COMPARED_AT_ONCE = 8 * 2**20
 _REFUSALS = ("PermissionDeniedError", "UnauthenticatedError", "NotSupportedError", "UnknownConfigurationKeyError")
 
 
@@ -31,8 +34,23 @@ class TakenError(Exception):
     """An object has the name already."""
 
 
-class RefusedError(Exception):
-    """The store refused to create an object; other errors leave open whether it did."""
+class RefusedError(OSError):
+    """The store refused to do what it was asked for; other errors leave open whether it did."""
+
+
+class MissingError(RefusedError, FileNotFoundError):
+    """There is no object of this name."""
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """What a store tells of an object."""
+
+    size: int
+    time: datetime
+    """When it was written, by the store's clock."""
+    tag: str | None
+    """Another one for each content; in some stores, for each object."""
 
 
 def unavailable(kind: str) -> str:
@@ -78,27 +96,33 @@ class Objects:
         After any other error it may have been created, now or soon.
         """
         import obstore  # noqa: PLC0415 - an extra
-        from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415
 
-        try:
+        with self._told():
             obstore.put(self._opened, name, body, mode="create", use_multipart=False)
-        except (AlreadyExistsError, PreconditionError) as error:
-            raise TakenError from error
-        except _errors() as error:
-            if type(error).__name__ in _REFUSALS or _REFUSED.search(str(error)):
-                raise RefusedError(self.told(error)) from None
-            raise OSError(self.told(error)) from None
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy an object within the store, over what there is."""
+        import obstore  # noqa: PLC0415
+
+        with self._told():
+            obstore.copy(self._opened, source, target)
+
+    def copy_if_absent(self, source: str, target: str) -> None:
+        """Copy an object within the store; errors are those of `create`. Some stores ignore the condition."""
+        import obstore  # noqa: PLC0415
+
+        with self._told():
+            obstore.copy(self._opened, source, target, overwrite=False)
 
     def read(self, name: str) -> bytes | None:
         """Return an object's content; None if there is none of this name."""
         import obstore  # noqa: PLC0415
 
         try:
-            return bytes(obstore.get(self._opened, name).bytes())
-        except FileNotFoundError:
+            with self._told():
+                return bytes(obstore.get(self._opened, name).bytes())
+        except MissingError:
             return None
-        except _errors() as error:
-            raise OSError(self.told(error)) from None
 
     def read_end(self, name: str, count: int) -> tuple[memoryview, int]:
         """Return up to so many bytes from an object's end, and the size of the whole object, by one request."""
@@ -130,22 +154,87 @@ class Objects:
             raise OSError(hidden(str(_in_one_line(error)), self._store.secrets)) from None
         return [memoryview(part) for part in parts]
 
-    def remove(self, names: Sequence[str]) -> None:
-        """Remove objects."""
+    def look(self, name: str) -> StoredObject | None:
+        """Return what the store tells of an object; None if there is none of this name."""
         import obstore  # noqa: PLC0415
 
         try:
-            obstore.delete(self._opened, list(names))
-        except FileNotFoundError:
+            with self._told():
+                return _stored(obstore.head(self._opened, name))
+        except MissingError:
+            return None
+
+    def is_same(self, name: str, other: str) -> bool:
+        """Tell whether two objects have the same content."""
+        one, two = self.look(name), self.look(other)
+        if one is None or two is None or one.size != two.size:
+            return False
+        # In S3 equal tags are equal hashes; different ones may belong to equal content.
+        if self._store.kind == "s3" and one.tag is not None and one.tag == two.tag:
+            return True
+        starts = range(0, one.size, _COMPARED_AT_ONCE)
+        return all(self._part(name, start, one.size) == self._part(other, start, one.size) for start in starts)
+
+    def _part(self, name: str, start: int, size: int) -> bytes:
+        import obstore  # noqa: PLC0415
+
+        with self._told():
+            end = min(size, start + _COMPARED_AT_ONCE)
+            return bytes(obstore.get_range(self._opened, name, start=start, end=end))
+
+    def folders(self, folder: str) -> list[str]:
+        """Return the names of the folders in a folder."""
+        return [_last(prefix) for prefix in self._listed(folder)["common_prefixes"]]
+
+    def objects(self, folder: str) -> dict[str, StoredObject]:
+        """Return the objects in a folder by their names, without those of folders in it."""
+        return {_last(found["path"]): _stored(found) for found in self._listed(folder)["objects"]}
+
+    def _listed(self, folder: str) -> Mapping[str, Any]:
+        import obstore  # noqa: PLC0415
+
+        with self._told():
+            found: Mapping[str, Any] = obstore.list_with_delimiter(self._opened, folder)
+        return found
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove objects; raise a `RefusedError` if they weren't removed."""
+        import obstore  # noqa: PLC0415
+
+        try:
+            with self._told():
+                obstore.delete(self._opened, list(names))
+        except MissingError:
             pass
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn errors of obstore into those of this module."""
+        from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415
+
+        try:
+            yield
+        except (AlreadyExistsError, PreconditionError) as error:
+            raise TakenError from error
+        except FileNotFoundError as error:
+            raise MissingError(self.told(error)) from None
         except _errors() as error:
-            raise OSError(self.told(error)) from None
+            is_refused = type(error).__name__ in _REFUSALS or _REFUSED.search(str(error))
+            raise (RefusedError if is_refused else OSError)(self.told(error)) from None
 
     def told(self, error: BaseException) -> str:
         """Say what went wrong in one line, without credentials."""
         plain = _in_one_line(error)
         check = what_to_check(self._store.kind, plain)
         return f"{hidden(str(plain), self._store.secrets)} (at {self._store.endpoint}). {check}".rstrip()
+
+
+def _stored(found: Mapping[str, Any]) -> StoredObject:
+    return StoredObject(found["size"], found["last_modified"], found["e_tag"])
+
+
+def _last(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def _errors() -> tuple[type[Exception], ...]:
@@ -188,7 +277,7 @@ def _s3(store: Store, path: str, region: str | None) -> object:
         endpoint = f"{arguments['scheme']}://{host}"
     elif region.startswith("cn-"):
         endpoint = f"https://s3.{region}.amazonaws.com.cn"
-    config: dict[str, Any] = {"region": region}
+    config: dict[str, Any] = {"region": region, "copy_if_not_exists": f"header: {_free_header(endpoint)}: *"}
     if endpoint is not None:
         # By this name, since an endpoint of the environment by this name would win over one by the other.
         config |= {"aws_endpoint_url_s3": endpoint, "virtual_hosted_style_request": virtual}
@@ -201,6 +290,11 @@ def _s3(store: Store, path: str, region: str | None) -> object:
         bucket, prefix=path, config=config, client_options=_client(arguments, endpoint), retry_config=_RETRIES,
         credential_provider=provider,
     )  # fmt: skip
+
+
+def _free_header(endpoint: str | None) -> str:
+    """Name the header by which a copy is made only where the name is free; servers that don't know it ignore it."""
+    return "cf-copy-destination-if-none-match" if ".r2.cloudflarestorage.com" in (endpoint or "") else "if-none-match"
 
 
 def _gcs(store: Store, path: str, _: str | None) -> object:

@@ -7,7 +7,7 @@ import pyarrow.fs
 
 from zonal.storage import Storage, local_path
 from zonal.storage.causes import STORAGE_ERRORS
-from zonal.storage.objects import Objects, unavailable
+from zonal.storage.objects import unavailable
 
 
 def remove_folder(storage: Storage, folder: str, *, kept: Collection[str] = ()) -> None:
@@ -26,8 +26,7 @@ def remove_folder(storage: Storage, folder: str, *, kept: Collection[str] = ()) 
 
 def _remove(storage: Storage, folder: str, filesystem: pyarrow.fs.FileSystem, path: str, gone: list[str]) -> None:
     if local_path(folder) is None and not unavailable(storage.store_at(folder).kind):
-        objects = Objects(storage.store_at(folder), path.partition("/")[2], region=getattr(filesystem, "region", None))
-        objects.remove([each.removeprefix(f"{path}/") for each in gone])
+        storage.objects_at(folder).remove([each.removeprefix(f"{path}/") for each in gone])
         return
     for each in gone:
         with suppress(*STORAGE_ERRORS):

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs
 
-from zonal.cleaning.quarantine import FOLDER as QUARANTINE
+from zonal.cleaning.places import FOLDER as QUARANTINE
 from zonal.errors import ConflictError, TableError, quoted
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import Property, Writing, Written
