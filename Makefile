@@ -9,7 +9,7 @@ INTEROP := .venv-interop
 SPARKS ?= 3.5 4.0 4.1 4.2 newest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sparks simulate check format bench interop browser stores clean
+.PHONY: help setup demo test sparks clusters simulate check format bench interop browser stores clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -43,6 +43,8 @@ sparks: $(SPARKS:%=.venv-spark-%/.ready) ## run the contract of cluster, cluster
 	  if [ -e .venv-spark-$$version/.ready ]; then \
 	    .venv-spark-$$version/bin/python -c 'import pyspark; print("Spark", pyspark.__version__)'; \
 	    .venv-spark-$$version/bin/python -m pytest -q -m spark $(CONTRACT); \
+	    case $$version in 3.5|newest) kinds="local-cluster or connect";; *) kinds=local-cluster;; esac; \
+	    .venv-spark-$$version/bin/python -m pytest -q -m clusters -k "$$kinds" tests/clusters/test_contract.py; \
 	  else echo "Spark $$version: skipped, as pip can't install it here"; fi; \
 	done
 
@@ -51,6 +53,9 @@ CONTRACT := tests/spark/test_spark.py tests/spark/test_frame.py tests/spark/test
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(@D)/bin/python -m pip install --quiet --editable . --group dev "pandas<3" "pyspark$(if $(filter newest,$*),>=4.2,==$*.*)" && touch $@ || true
+
+clusters: setup ## run the contract on clusters of all kinds, with executors that die, come late or lack something
+	$(BIN)/python -m pytest -m clusters tests/clusters --durations=10
 
 SEEDS ?= 0:100
 KINDS ?=

@@ -10,7 +10,7 @@ import pytest
 from deltalake.exceptions import CommitFailedError
 
 from support.cluster_tables import Meanwhile, assert_same_rows, parts_of, telemetry
-from support.store_tables import StoredDelta
+from support.store_tables import StoredDelta, stored_home
 from zonal.errors import TableError
 
 ROWS = telemetry(3000)
