@@ -189,7 +189,7 @@ class _Watch:
             self.tree_bytes, sum(_memory(process.pid, "smaps_rollup", "Pss:") for process in processes)
         )
         for process in processes:
-            if "pyspark.daemon" in _read(process.pid, "cmdline"):
+            if "spark.daemon" in _read(process.pid, "cmdline"):
                 self.worker_bytes = max(self.worker_bytes, _memory(process.pid, "status", "VmHWM:"))
         self._note_unwaited(processes)
 

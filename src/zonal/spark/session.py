@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zonal.errors import ZonalError, ZonalNotice, in_line, option
+from zonal.spark import daemon
 from zonal.spark.address import check_master, check_server, public, shown
 from zonal.spark.failures import is_broken_call, missing_python, reason, start_refusal
 from zonal.spark.jvm import (
@@ -238,7 +239,10 @@ def _options(here: str | None, conf: Mapping[str, str]) -> dict[str, str]:
         return {"spark.sql.session.timeZone": "UTC", **conf}
     if not is_local_master(here):
         return {**_FAR, **conf}
-    return {**LOCAL, "spark.driver.memory": f"{_driver_bytes() >> 20}m", **conf}
+    memory = {"spark.driver.memory": f"{_driver_bytes() >> 20}m"}
+    same_python = "spark.pyspark.python" not in conf  # another one may lack zonal
+    forks = {"spark.python.daemon.module": daemon.MODULE} if same_python and daemon.is_importable() else {}
+    return {**LOCAL, **memory, **forks, **conf}
 
 
 @contextmanager

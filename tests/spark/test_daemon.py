@@ -1,0 +1,57 @@
+"""The process that forks zonal's own workers: where it can be used, and that Spark's own does the rest."""
+
+from pathlib import Path
+
+import pytest
+
+from zonal.spark import daemon
+from zonal.spark.session import _options, spark_session
+
+HOME = Path(daemon.__file__).parents[2]
+
+
+def test_zonal_is_found_where_it_is_installed_or_on_the_python_path(monkeypatch, tmp_path):
+    monkeypatch.setattr(daemon.site, "getsitepackages", lambda: [str(tmp_path)])
+    monkeypatch.setattr(daemon.site, "getusersitepackages", lambda: str(tmp_path / "user"))
+    monkeypatch.setenv("PYTHONPATH", "")
+    assert not daemon.is_importable(), "a program's own path isn't that of a worker"
+    monkeypatch.setenv("PYTHONPATH", f"/elsewhere:{HOME}")
+    assert daemon.is_importable()
+    monkeypatch.setenv("PYTHONPATH", "")
+    (tmp_path / "_zonal.pth").write_text(f"{HOME}\n")
+    assert daemon.is_importable(), "as an editable install has it"
+
+
+def test_a_session_with_another_python_has_the_daemon_of_spark(monkeypatch):
+    name = "spark.python.daemon.module"
+    monkeypatch.setattr(daemon, "is_importable", lambda: True)
+    assert _options("local[2]", {})[name] == "zonal.spark.daemon"
+    assert name not in _options("local[2]", {"spark.pyspark.python": "/other/python"})
+    assert name not in _options("spark://far:7077", {})
+    assert _options("local[2]", {name: "mine"})[name] == "mine"
+    monkeypatch.setattr(daemon, "is_importable", lambda: False)
+    assert name not in _options("local[2]", {})
+
+
+@pytest.mark.spark
+def test_workers_are_forked_from_it_with_all_imports_done():
+    def loaded(batches):
+        import os
+        import sys
+
+        import pyarrow as pa
+
+        parent = open(f"/proc/{os.getppid()}/cmdline").read()  # noqa: SIM115
+        found = [
+            "zonal.worker.tasks" in sys.modules,
+            "zonal.spark.daemon" in parent,
+            ".zip" in sys.modules["pyspark"].__file__,
+        ]
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"found": [str(found)]})
+
+    if not Path("/proc/self/cmdline").exists():
+        pytest.skip("it looks into /proc")
+    with spark_session(conf={"spark.master": "local[1]"}) as spark:
+        rows = spark.range(1).mapInArrow(loaded, "found string").collect()
+    assert [row.found for row in rows] == ["[True, True, False]"]
