@@ -98,7 +98,7 @@ def _python_problem(text: str) -> str | None:
     where = f" on {host[-1]}" if host else ""
     if missing := re.search(r'Cannot run program "([^"\n]+)"[^:\n]*: (?:error=\d+, )?(.+)', text):
         return missing_python(missing[1], missing[2], where)
-    if "pyspark.daemon's stdout" in text or "Error from python worker" in text:
+    if "spark.daemon's stdout" in text or "Error from python worker" in text:
         line = re.search(r"Error from python worker:\s*\n\s*(.+)", text)
         said = f" ({line[1].strip()[:200]})" if line else ""
         return f"what the workers{where} start as Python isn't one, or can't run Spark's code{said}. {_NEEDS}"
