@@ -6,7 +6,7 @@ import pytest
 
 from support.cluster_tables import assert_same_rows, never
 from support.local_runner import run_here
-from support.s3_server import CUT, SLOW_DOWN, Fault, S3Server
+from support.s3_server import CUT, SLOW_DOWN, Fault, s3_server
 from support.store_contract import ROWS, Made, StoreContract
 from zonal.errors import CommitUnknownError, TableError, ZonalError
 from zonal.storage import objects
@@ -19,13 +19,8 @@ KINDS = ["delta", "iceberg v1", "iceberg v2"]
 
 @pytest.fixture
 def server(monkeypatch):
-    """A bucket of its own for each test; what this machine's environment says of stores is kept out."""
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    found = S3Server()
-    yield found
-    found.stop()
+    with s3_server(monkeypatch) as found:
+        yield found
 
 
 @pytest.fixture(params=KINDS)

@@ -3,6 +3,7 @@
 import logging
 import socket
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from threading import Lock, Thread
@@ -33,6 +34,24 @@ class Fault:
 
     def is_of(self, method, path):
         return self.times > 0 and method == self.method and self.path in path
+
+
+def forget_environment(monkeypatch):
+    """Keep out what this machine's environment says of stores."""
+    for name in ("ENDPOINT_URL", "ENDPOINT_URL_S3", "PROFILE", "SESSION_TOKEN", "ACCESS_KEY_ID"):
+        monkeypatch.delenv(f"AWS_{name}", raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@contextmanager
+def s3_server(monkeypatch):
+    """Yield a server with a bucket of its own, in an environment that says nothing of stores."""
+    forget_environment(monkeypatch)
+    found = S3Server()
+    try:
+        yield found
+    finally:
+        found.stop()
 
 
 class S3Bucket:
@@ -78,7 +97,7 @@ class S3Bucket:
 
 
 class S3Server(S3Bucket):
-    """A server with one bucket, by moto."""
+    """A server with one bucket, by moto; it refuses session tokens that are `revoked`."""
 
     def __init__(self):
         logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
@@ -86,6 +105,7 @@ class S3Server(S3Bucket):
         self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=MotoRequestHandler)
         self._lock = Lock()
         self.heard, self.faults, self.ignores_conditions, self.on_put = [], [], False, None
+        self.revoked = set()
         Thread(target=self._server.serve_forever, daemon=True).start()
         urlopen(Request(f"{self.url}/moto-api/reset", method="POST")).close()  # noqa: S310 - moto's state is global
         self.client.create_bucket(Bucket="box")
@@ -110,6 +130,8 @@ class S3Server(S3Bucket):
             fault = next((fault for fault in self.faults if fault.is_of(method, path)), None)
             if fault is not None:
                 fault.times -= 1
+        if fault is None and environ.get("HTTP_X_AMZ_SECURITY_TOKEN") in self.revoked:
+            fault = Fault(method, path, "400 Bad Request", code="ExpiredToken")
         if self.ignores_conditions:
             environ.pop("HTTP_IF_NONE_MATCH", None)
         if fault is None:

@@ -96,13 +96,18 @@ def check_files(writing: Writing, written: Sequence[Written]) -> None:
 
 def _check_file(writing: Writing, file: Written) -> None:
     """Check a file as a reader sees it: it exists, has the size that was written, and its footer counts its rows."""
-    filesystem, path = writing.storage.locate(file.path)
-    try:
+
+    def look() -> int:
+        filesystem, path = writing.storage.locate(file.path)
         size = filesystem.get_file_info(path).size
         if size != file.size:
             raise _lost(file, "isn't there" if size is None else f"has {size:,} bytes instead of {file.size:,}")
         with filesystem.open_input_file(path) as source:
-            rows = pq.read_metadata(source).num_rows
+            rows: int = pq.read_metadata(source).num_rows
+            return rows
+
+    try:
+        rows = writing.storage.renewing(look)
     except STORAGE_ERRORS as error:
         raise _lost(file, f"can't be read ({cause_of(error)})") from error
     if rows != file.rows:
