@@ -15,6 +15,7 @@ PATIENCE = 900
 """Seconds for a download or a build: a gateway in Go is compiled."""
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 AZURITE = "azurite@3.35.0"
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 
 
 def versitygw():
@@ -26,6 +27,18 @@ def azurite():
     """Return the path of Microsoft's emulator of Azure's blobs, by npm."""
     command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", "{}", AZURITE]
     return _fetched("azurite", command, "node_modules/.bin/azurite-blob")
+
+
+def rest_catalog():
+    """Return the classpath of a REST catalog: Iceberg's own test fixture, by Maven, and a class that starts it."""
+    source = Path(__file__).parent / "rest"
+    jars = ["mvn", "-q", "-B", "-f", str(source), f"{COPY}:copy-dependencies", "-DoutputDirectory={}/jars"]
+    folder = _fetched("rest", jars, "jars").parent
+    if not (folder / "classes" / "org").exists():
+        if shutil.which("javac") is None:
+            pytest.skip("there is no javac to compile the class that starts Iceberg's REST fixture")
+        run(["javac", "-cp", f"{folder}/jars/*", "-d", f"{folder}/classes", f"{source}/LoopbackCatalog.java"], folder)
+    return f"{folder}/classes:{folder}/jars/*"
 
 
 def _fetched(name, command, result, **environment):
