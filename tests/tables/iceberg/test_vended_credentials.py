@@ -152,6 +152,15 @@ def test_work_in_this_process_goes_on_with_another_token(table, catalog, clock):
     assert_same_rows(table.rows(), ROWS)
 
 
+def test_files_are_opened_again_where_a_token_is_refused_whose_end_nobody_told(table, catalog):
+    def run(*given):
+        catalog.revoke()
+        return run_here(*given)
+
+    table.cluster(by=["x", "y"], target_file_size=20_000, runner=run)
+    assert_same_rows(table.rows(), ROWS)
+
+
 @pytest.mark.usefixtures("told")
 def test_a_catalog_is_asked_no_more_often_than_it_must_be(table, catalog):
     show(table.name, **table.options)

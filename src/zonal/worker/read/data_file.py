@@ -6,11 +6,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.fs
 import pyarrow.parquet as pq
 
 from zonal.errors import quoted
-from zonal.storage import Storage, open_regular
+from zonal.storage import Storage, local_path, open_regular
 from zonal.worker.problem import FileError, naming
 from zonal.worker.read.projection import ArrowFileSchema, leaf_count
 
@@ -73,21 +72,19 @@ class DataFile:
 @contextmanager
 def open_parquet(storage: Storage, path: str, footer: pq.FileMetaData | None = None) -> Iterator[DataFile]:
     """Open a Parquet file for as long as the context lasts; errors inside become a `TableError` that names it."""
-    with naming(path):
-        filesystem, inside = storage.locate(path)
-        with open_regular(filesystem, inside) as source:
-            file = pq.ParquetFile(
-                source,
-                metadata=footer,
-                coerce_int96_timestamp_unit="us",  # as nanoseconds, years from 2262 on overflow
-                pre_buffer=not isinstance(filesystem, pa.fs.LocalFileSystem),  # joins small requests to object stores
-                page_checksum_verification=True,  # else damaged values would get valid checksums in the new file
-            )
-            try:
-                yield DataFile(path, file, source.size() if footer is None else None)
-            finally:
-                with suppress(OSError, pa.ArrowException):
-                    file.close()
+    with naming(path), storage.renewing(lambda: open_regular(*storage.locate(path))) as source:
+        file = pq.ParquetFile(
+            source,
+            metadata=footer,
+            coerce_int96_timestamp_unit="us",  # as nanoseconds, years from 2262 on overflow
+            pre_buffer=local_path(path) is None,  # joins small requests to object stores
+            page_checksum_verification=True,  # else damaged values would get valid checksums in the new file
+        )
+        try:
+            yield DataFile(path, file, source.size() if footer is None else None)
+        finally:
+            with suppress(OSError, pa.ArrowException):
+                file.close()
 
 
 def _refuse_impossible(footer: pq.FileMetaData, size: int) -> None:
