@@ -58,7 +58,7 @@ class Loan:
         """Return what is valid now."""
         if self._lent.is_due:
             with self._lock:
-                if self._lent.is_due and now() - self._asked > min(YOUNG, self._span() / 8):
+                if self._lent.is_due and now() - self._asked > self._pause():
                     self._renew()
         return self._lent.options
 
@@ -92,8 +92,10 @@ class Loan:
             f"with new ones, or give keys of your own with {option('storage_options')}."
         )
 
-    def _span(self) -> float:
-        return YOUNG if self._lent.ends is None else self._lent.ends - self._lent.since
+    def _pause(self) -> float:
+        """Return for how many seconds the catalog isn't asked again; by its clock, all that it lends may be over."""
+        span = YOUNG if self._lent.ends is None else self._lent.ends - self._lent.since
+        return min(YOUNG, max(1.0, span / 8))
 
     def _renew(self) -> None:
         """Ask the catalog; where it can't be asked, what isn't over yet is kept."""

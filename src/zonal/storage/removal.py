@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import pyarrow.fs
 
+from zonal.errors import TableError
 from zonal.storage import Storage, local_path
 from zonal.storage.causes import STORAGE_ERRORS
 from zonal.storage.objects import Objects, unavailable
@@ -12,7 +13,7 @@ from zonal.storage.objects import Objects, unavailable
 
 def remove_folder(storage: Storage, folder: str, *, kept: Collection[str] = ()) -> None:
     """Remove all files below a folder but some; what can't be removed stays."""
-    with suppress(*STORAGE_ERRORS):
+    with suppress(TableError, *STORAGE_ERRORS):
         storage.renewing(lambda: _remove_all(storage, folder, kept))
 
 

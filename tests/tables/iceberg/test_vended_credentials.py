@@ -56,12 +56,12 @@ def table(catalog):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that can be put forward."""
-    ahead = [0.0]
-    monkeypatch.setattr(loans, "now", lambda: time.time() + ahead[0])
+    """A clock that stands still, and can be put forward."""
+    moment = [time.time()]
+    monkeypatch.setattr(loans, "now", lambda: moment[0])
 
     def put_forward(seconds):
-        ahead[0] += seconds
+        moment[0] += seconds
 
     return put_forward
 
@@ -180,6 +180,20 @@ def test_a_catalog_that_gives_no_other_token_is_told_of(clock):
     clock(8)
     with pytest.raises(TableError, match="vended have expired, and it gives no others: no more"):
         loan.options()
+
+
+def test_a_catalog_whose_clock_is_behind_is_asked_once_in_a_while(clock):
+    asked = []
+
+    def ask():
+        asked.append(1)
+        return {"s3.session-token": "b", "s3.session-token-expires-at-ms": "1000"}
+
+    loan = loans.Loan({"s3.session-token": "a", "s3.session-token-expires-at-ms": "1000"}, ask)
+    for _ in range(20):
+        clock(0.1)
+        loan.options()
+    assert len(asked) <= 2
 
 
 def test_no_token_is_in_logs_errors_results_or_the_history(table, catalog, caplog, capfd, tmp_path):
