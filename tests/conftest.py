@@ -47,11 +47,7 @@ def own_history(tmp_path_factory):
 @pytest.fixture
 def server(monkeypatch):
     """S3 with a bucket of its own for each test; what this machine's environment says of stores is kept out."""
-    from support.s3_server import S3Server
+    from support.s3_server import s3_server
 
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    found = S3Server()
-    yield found
-    found.stop()
+    with s3_server(monkeypatch) as found:
+        yield found

@@ -2,20 +2,34 @@
 
 import pytest
 
+from support.commit_race import check_race
 from support.gcs_server import GcsServer
-from support.store_contract import Made, StoreContract
+from support.store_contract import DeltaBeside, Made, StoreContract
 
 pytest.importorskip("obstore", reason="obstore needs Python 3.11")
 
 
 @pytest.fixture
-def made(monkeypatch):
+def server(monkeypatch):
     for name in ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    server = GcsServer()
-    yield Made("delta", server, None)
-    server.stop()
+    found = GcsServer()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def made(server):
+    return Made("delta", server, None)
 
 
 class TestContract(StoreContract):
     """What holds in every store, on a stub of both APIs."""
+
+
+class TestBeside(DeltaBeside):
+    """What holds beside delta-rs."""
+
+
+def test_of_many_processes_one_gets_each_version(server):
+    check_race(server, processes=4, commits=3)

@@ -13,30 +13,47 @@ import pytest
 HOME = Path(__file__).parents[2] / "build" / "stores"
 PATIENCE = 900
 """Seconds for a download or a build: a gateway in Go is compiled."""
-VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
-AZURITE = "azurite@3.35.0"
+VERSITYGW, AZURITE, ICEBERG = "1.8.0", "3.35.0", "1.11.0"
+"""Versions; that of Iceberg is in `rest/pom.xml`."""
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 
 
 def versitygw():
     """Return the path of an S3 gateway, compiled by Go."""
-    return _fetched("versitygw", ["go", "install", VERSITYGW], "versitygw", GOBIN="{}")
+    command = ["go", "install", f"github.com/versity/versitygw/cmd/versitygw@v{VERSITYGW}"]
+    return _fetched(f"versitygw-{VERSITYGW}", command, GOBIN="{}") / "versitygw"
 
 
 def azurite():
     """Return the path of Microsoft's emulator of Azure's blobs, by npm."""
-    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", "{}", AZURITE]
-    return _fetched("azurite", command, "node_modules/.bin/azurite-blob")
+    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", "{}", f"azurite@{AZURITE}"]
+    return _fetched(f"azurite-{AZURITE}", command) / "node_modules" / ".bin" / "azurite-blob"
 
 
-def _fetched(name, command, result, **environment):
-    """Run a command that makes a program in a folder, `{}`; skip the test where it can't be had."""
-    folder = HOME / name
-    if not (folder / result).exists():
+def rest_catalog():
+    """Return the classpath of a REST catalog: Iceberg's own test fixture, by Maven, and a class that starts it."""
+    source = Path(__file__).parent / "rest"
+    jars = ["mvn", "-q", "-B", "-f", str(source), f"{COPY}:copy-dependencies", "-DoutputDirectory={}/jars"]
+    folder = _fetched(f"iceberg-rest-{ICEBERG}", jars)
+    if not (folder / "classes" / "org").exists():
+        if shutil.which("javac") is None:
+            pytest.skip("there is no javac to compile the class that starts Iceberg's REST fixture")
+        run(["javac", "-cp", f"{folder}/jars/*", "-d", f"{folder}/classes", f"{source}/LoopbackCatalog.java"], folder)
+    return f"{folder}/classes:{folder}/jars/*"
+
+
+def _fetched(name, command, **environment):
+    """Return the folder of a program, which a command makes there (`{}`); skip the test where it can't be had."""
+    folder, part = HOME / name, HOME / f".{name}"
+    if not folder.exists():
         if shutil.which(command[0]) is None:
             pytest.skip(f"{name} isn't in {HOME}, and there is no {command[0]} to fetch it")
-        folder.mkdir(parents=True, exist_ok=True)
-        run([each.format(folder) for each in command], folder, **{k: v.format(folder) for k, v in environment.items()})
-    return folder / result
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        filled = {key: value.format(part) for key, value in environment.items()}
+        run([each.format(part) for each in command], part, **filled)
+        part.rename(folder)
+    return folder
 
 
 def run(command, folder, **environment):

@@ -88,10 +88,6 @@ class TestContract(StoreContract):
 class TestBeside(DeltaBeside):
     """What holds beside delta-rs."""
 
-    @pytest.fixture
-    def made(self, server):
-        return Made("delta", server, None)
-
 
 def test_of_many_processes_one_gets_each_version(server):
     check_race(server, processes=8, commits=5)

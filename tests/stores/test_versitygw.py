@@ -4,7 +4,7 @@ import pytest
 
 from stores.programs import served, versitygw
 from support.commit_race import check_race
-from support.s3_server import KEYS, S3Bucket
+from support.s3_server import KEYS, S3Bucket, forget_environment
 from support.store_contract import DeltaBeside, Made, StoreContract
 
 pytestmark = pytest.mark.stores
@@ -20,8 +20,7 @@ class Gateway(S3Bucket):
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
+    forget_environment(monkeypatch)
     (tmp_path / "disk").mkdir()
     command = [versitygw(), "--quiet", "--port", "127.0.0.1:{}", "posix", tmp_path / "disk"]
     keys = {"ROOT_ACCESS_KEY": KEYS["aws_access_key_id"], "ROOT_SECRET_KEY": KEYS["aws_secret_access_key"]}
@@ -40,10 +39,6 @@ class TestContract(StoreContract):
 
 class TestBeside(DeltaBeside):
     """What holds beside delta-rs."""
-
-    @pytest.fixture
-    def made(self, server):
-        return Made("delta", server, None)
 
 
 def test_of_many_processes_one_gets_each_version(server):

@@ -4,6 +4,7 @@ import logging
 import re
 import socket
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -37,6 +38,24 @@ class Fault:
 
     def is_of(self, method, path):
         return self.times > 0 and method == self.method and self.path in path
+
+
+def forget_environment(monkeypatch):
+    """Keep out what this machine's environment says of stores."""
+    for name in ("ENDPOINT_URL", "ENDPOINT_URL_S3", "PROFILE", "SESSION_TOKEN", "ACCESS_KEY_ID"):
+        monkeypatch.delenv(f"AWS_{name}", raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@contextmanager
+def s3_server(monkeypatch):
+    """Yield a server with a bucket of its own, in an environment that says nothing of stores."""
+    forget_environment(monkeypatch)
+    found = S3Server()
+    try:
+        yield found
+    finally:
+        found.stop()
 
 
 class S3Bucket:
@@ -86,7 +105,7 @@ class S3Bucket:
 
 
 class S3Server(S3Bucket):
-    """A server with one bucket, by moto."""
+    """A server with one bucket, by moto; it refuses session tokens that are `revoked`."""
 
     def __init__(self):
         logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
@@ -95,6 +114,7 @@ class S3Server(S3Bucket):
         self._lock, self._copying = Lock(), Lock()
         self.heard, self.faults, self.on_put, self.before = [], [], None, lambda *_: None
         self.ignores_conditions = self.ignores_copy_conditions = False
+        self.revoked = set()
         Thread(target=self._server.serve_forever, daemon=True).start()
         urlopen(Request(f"{self.url}/moto-api/reset", method="POST")).close()  # noqa: S310 - moto's state is global
         self.client.create_bucket(Bucket="box")
@@ -120,6 +140,8 @@ class S3Server(S3Bucket):
             fault = next((fault for fault in self.faults if fault.is_of(method, path)), None)
             if fault is not None:
                 fault.times -= 1
+        if fault is None and environ.get("HTTP_X_AMZ_SECURITY_TOKEN") in self.revoked:
+            fault = Fault(method, path, "400 Bad Request", code="ExpiredToken")
         if self.ignores_conditions:
             environ.pop("HTTP_IF_NONE_MATCH", None)
         if fault is not None:

@@ -70,7 +70,11 @@ class StoreContract:
 
 
 class DeltaBeside:
-    """Tests of a Delta table that delta-rs writes all the while."""
+    """Tests of a Delta table that delta-rs writes all the while; its store is the fixture `server`."""
+
+    @pytest.fixture
+    def made(self, server):
+        return Made("delta", server, None)
 
     def test_appends_all_the_while_survive(self, made):
         table, more = made(), [telemetry(20, number, first=9000 + 20 * number) for number in range(12)]

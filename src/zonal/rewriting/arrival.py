@@ -105,7 +105,8 @@ class Appender:
     def _staged(self, rows: Sequence[Incoming], appending: Appending, report: Progress) -> Arrival | None:
         """Stage all rows; None where there are none."""
         report(Step("staging"))
-        staged = [file for each in rows for file in each.stage(self.snapshot.name, appending, report)]
+        with appending.writing.storage.advising():
+            staged = [file for each in rows for file in each.stage(self.snapshot.name, appending, report)]
         if not staged:
             return None
         partitions, sources = _numbered(staged)

@@ -158,7 +158,8 @@ def write_files(
     placement, sizes, writing = plan(scan, writing, physical(layout, scan), ranks=ranks, delays=delays)
     placement = replace(placement, verify=verify)
     report(Step("rewriting"))
-    tallies, written = runner(scan, writing, placement, plan_splits(scan.sources, placement.files), report)
+    with scan.storage.advising(), writing.storage.advising():
+        tallies, written = runner(scan, writing, placement, plan_splits(scan.sources, placement.files), report)
     check_rows(table, labels, scan, tallies, written)
     return written, Expected.of(placement, sizes)
 

@@ -96,13 +96,17 @@ def check_files(writing: Writing, written: Sequence[Written]) -> None:
 
 def _check_file(writing: Writing, file: Written) -> None:
     """Check a file as a reader sees it: it exists, has the size that was written, and its footer counts its rows."""
-    filesystem, path = writing.storage.locate(file.path)
-    try:
-        with open_regular(filesystem, path) as source:
+
+    def look() -> int:
+        with open_regular(*writing.storage.locate(file.path)) as source:
             size = source.size()
             if size != file.size:
                 raise _lost(file, f"has {size:,} bytes instead of {file.size:,}")
-            rows = pq.read_metadata(source).num_rows
+            rows: int = pq.read_metadata(source).num_rows
+            return rows
+
+    try:
+        rows = writing.storage.renewing(look)
     except FileNotFoundError as error:
         raise _lost(file, "isn't there") from error
     except STORAGE_ERRORS as error:

@@ -2,18 +2,21 @@
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from os.path import abspath
 from stat import S_ISREG
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs
 
-from zonal.errors import TableError
+from zonal.errors import TableError, ZonalError
 from zonal.storage.arguments import azure_arguments, gcs_arguments, in_location, s3_arguments, s3_environment
-from zonal.storage.causes import told
+from zonal.storage.causes import STORAGE_ERRORS, told
 from zonal.storage.connection import connect
+from zonal.storage.loans import Loan
 from zonal.storage.location import is_uri, local_path, refuse_host, refuse_other_names, store_of
 from zonal.storage.objects import Objects
 from zonal.storage.options import Given
@@ -21,6 +24,8 @@ from zonal.storage.ranged import TAIL, RangedS3
 from zonal.storage.store import Store
 
 __all__ = ["Storage", "local_path", "open_regular", "refuse_special"]
+
+Result = TypeVar("Result")
 
 
 class Storage:
@@ -31,8 +36,10 @@ class Storage:
     and at once from then on.
     """
 
-    def __init__(self, location: str, options: Mapping[str, str]) -> None:
+    def __init__(self, location: str, options: Mapping[str, str], *, loan: Loan | None = None) -> None:
+        """Open a location with options; with a loan, they are those of the moment."""
         refuse_other_names(location)
+        self._loan = loan
         self._options = {name.lower(): value for name, value in options.items()}
         self._stores: dict[tuple[str, str], Store] = {}
         self._filesystems: dict[tuple[str, str], pa.fs.FileSystem | TableError] = {}
@@ -50,8 +57,37 @@ class Storage:
             self._stores[scheme, host] = self._store(scheme, host, in_location(store_of(scheme), location))
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave connections out: other processes make their own, or get the error themselves."""
-        return self.__dict__ | {"_filesystems": {}}
+        """Leave connections out: other processes make their own, or get the error themselves.
+
+        They can't ask for a loan's options again, so that they get new ones.
+        """
+        if self._loan is not None:
+            self._take(self._loan.sent())
+        return self.__dict__ | {"_filesystems": {}, "_loan": None}
+
+    def renewing(self, work: Callable[[], Result]) -> Result:
+        """Do work that locates and opens files; where a loan has ended, do it once more with a new one."""
+        try:
+            return work()
+        except STORAGE_ERRORS as error:
+            if self._loan is None or not self._loan.after(error, self._options):
+                raise
+        return work()
+
+    @contextmanager
+    def advising(self) -> Iterator[None]:
+        """Add to errors of workers that a loan has ended, where that is why."""
+        try:
+            yield
+        except ZonalError as error:
+            if self._loan is None or not (advice := self._loan.advice(error)):
+                raise
+            raise type(error)(f"{str(error).rstrip('.')}. {advice}") from error
+
+    def _take(self, options: Mapping[str, str]) -> None:
+        """Open stores with other options from now on; in this order, so that no thread mixes them up."""
+        if options != self._options:
+            self._options, self._stores, self._filesystems = dict(options), {}, {}
 
     def resolve(self, path: str) -> str:
         """Return the location of a path in a Delta log: relative or a URI, percent-encoded once ("Add File")."""
@@ -67,10 +103,13 @@ class Storage:
         """Return the file system of a location, and the path in it."""
         if (path := local_path(location)) is not None:
             return pa.fs.LocalFileSystem(), path
+        if self._loan is not None:
+            self._take(self._loan.options())
         scheme, host, path = self._parts(location)
         inside = f"/{path}" if store_of(scheme) == "hdfs" else f"{host.partition('@')[0]}/{path}"
-        if (filesystem := self._filesystems.get((scheme, host))) is None:
-            filesystem = self._filesystems[scheme, host] = self._connected(location, inside)
+        filesystems = self._filesystems  # another thread may replace it; what is opened with older options stays there
+        if (filesystem := filesystems.get((scheme, host))) is None:
+            filesystem = filesystems[scheme, host] = self._connected(location, inside)
         if isinstance(filesystem, TableError):
             raise TableError(str(filesystem))
         return filesystem, inside
@@ -92,10 +131,11 @@ class Storage:
     def store_at(self, location: str) -> Store:
         """Return the object store of a location, and how it is opened."""
         scheme, host, _ = self._parts(location)
-        if (scheme, host) not in self._stores:
+        stores = self._stores
+        if (scheme, host) not in stores:
             refuse_other_names(location)
-            self._stores[scheme, host] = self._store(scheme, host, {})
-        return self._stores[scheme, host]
+            stores[scheme, host] = self._store(scheme, host, {})
+        return stores[scheme, host]
 
     def objects_at(self, folder: str) -> Objects:
         """Open a folder of an object store as objects."""

@@ -100,6 +100,11 @@ def is_silent(error: BaseException) -> bool:
     return bool(_SILENT.search(str(error)) or _NO_CREDENTIALS.search(str(error)))
 
 
+def is_refused(error: BaseException) -> bool:
+    """Tell whether a store may have refused the credentials; of some requests the answer has a number only."""
+    return bool(_DENIED.search(str(error)) or re.search(r"ExpiredToken|HTTP status 400", str(error)))
+
+
 def what_to_check(store: str, error: BaseException) -> str:
     """Say in a sentence what to check where a store can't be used; empty for errors of single files."""
     text = str(error)

@@ -8,6 +8,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from typer.testing import CliRunner
 
 import zonal
+from support.cluster_tables import Iceberg, telemetry
 from support.iceberg_tables import properties_in
 from zonal.cli.app import app
 from zonal.errors import TableError
@@ -64,3 +65,44 @@ def test_an_unknown_catalog_is_answered_with_the_nearest():
         zonal.list_tables("lak")
     with pytest.raises(TableError, match="Unknown storage option 'urii'"):
         zonal.list_tables("lake", storage_options={"urii": "x"})
+
+
+# --- options of verbs ------------------------------------------------------------------------------------------------
+
+VERBS = {
+    "show": lambda name, **options: zonal.show(name, **options).table.files,
+    "explain": lambda name, **options: len(zonal.explain(name, where="id >= 0", **options).files),
+    "prune": lambda name, **options: len(zonal.prune(name, where="id >= 0", **options)),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_verbs_take_a_catalog_and_options_whose_values_stand_elsewhere(verb, tmp_path, monkeypatch):
+    home = Iceberg(tmp_path).make([telemetry(10)])
+    (tmp_path / "warehouse.txt").write_text(f"{home.properties['warehouse']}\n")
+    monkeypatch.setenv("LAKE_URI", home.properties["uri"])
+    monkeypatch.setenv("HOME", str(tmp_path))
+    options = {"uri": "@env:LAKE_URI", "warehouse": f"@file:{tmp_path}/warehouse.txt"}
+    assert VERBS[verb](home.name, catalog="test", storage_options=options) == 1
+    with pytest.raises(TableError, match=r"Unknown storage option 'warehous'\. Did you mean 'warehouse'"):
+        VERBS[verb](home.name, catalog="test", storage_options=options | {"warehous": "x"})
+
+
+@pytest.mark.usefixtures("lake")
+def test_the_only_configured_catalog_is_the_default_of_verbs(monkeypatch):
+    assert zonal.show("iceberg:web.clicks").table.files == 0
+    monkeypatch.setenv("PYICEBERG_CATALOG__OTHER__URI", "sqlite:////nowhere/else.db")
+    with pytest.raises(TableError, match=r"Several Iceberg catalogs are configured: 'lake', 'other'"):
+        zonal.show("iceberg:web.clicks")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("aws_acess_key_id", "aws_access_key_id"), ("google_service_acount", "google_service_account"),
+        ("azure_storage_acount_key", "azure_storage_account_key"), ("s3.endpont", "s3.endpoint"),
+    ],
+)  # fmt: skip
+def test_an_unknown_option_is_answered_with_the_nearest(name, nearest):
+    with pytest.raises(TableError, match=f"Unknown storage option '{name}'. Did you mean '{nearest}'"):
+        zonal.show("delta:s3://box/t", storage_options={name: "x"})

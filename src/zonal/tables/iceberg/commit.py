@@ -87,6 +87,7 @@ def committed(
     """
     snapshot_id = uuid.uuid4().int >> 65 or 1
     failed: list[NewSnapshot] = []
+    last: Exception | None = None
     for attempt in range(ATTEMPTS + 1):
         table = target.load() if not failed else _settled(target, snapshot_id, change, failed)
         if table is None:
@@ -101,10 +102,25 @@ def committed(
         except Exception as error:
             if not isinstance(error, CommitFailedException) and not is_retried(error):
                 return _looked_up(target, snapshot_id, error)
+            last = error
             failed.append(work)  # perhaps: a client that repeats requests can report the failure of the second
         time.sleep(min(0.05 * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.5))  # noqa: S311 - only a pause
-    raise ConflictError(
-        f"{quoted(target.name)} changes faster than zonal can commit: {ATTEMPTS} attempts failed. Try again later."
+    raise _exhausted(target.name, last)
+
+
+def _exhausted(name: str, last: Exception | None) -> TableError:
+    """Say why no attempt succeeded: others were faster, or a job keeps the lock of a Hive metastore.
+
+    The latter is no conflict: files that are written again would wait for the same lock.
+    """
+    if "acquire lock" in str(last):
+        return TableError(
+            f"Another job holds the lock of {quoted(name)} in the metastore: {ATTEMPTS} attempts waited for it. Wait "
+            "until that job ends; if it has died, the metastore releases the lock after hive.txn.timeout. SHOW LOCKS "
+            "in Hive tells whose it is."
+        )
+    return ConflictError(
+        f"{quoted(name)} changes faster than zonal can commit: {ATTEMPTS} attempts failed. Try again later."
     )
 
 

@@ -16,6 +16,7 @@ from zonal.storage.options import store_options
 from zonal.tables.iceberg.arrow_schema import writing_schema
 from zonal.tables.iceberg.bounds import fields
 from zonal.tables.iceberg.files import data_location
+from zonal.tables.iceberg.io import StoredFileIO
 from zonal.tables.iceberg.manifest_writers import lost_metadata
 
 CODEC, LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
@@ -58,7 +59,8 @@ def storage_of(table: Table) -> Storage:
             "The catalog signs each request to the object store itself, which Spark's workers can't ask for. Give "
             "credentials with the storage options, and set s3.remote-signing-enabled to false."
         )
-    return Storage(table.metadata.location, store_options(properties))
+    loan = table.io.loan if isinstance(table.io, StoredFileIO) else None
+    return Storage(table.metadata.location, store_options(properties), loan=loan)
 
 
 def compression_of(name: str, properties: Mapping[str, str]) -> tuple[str, int | None]:

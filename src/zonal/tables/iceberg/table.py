@@ -30,7 +30,7 @@ from zonal.tables.iceberg.conflicts import TAKES_POSITIONS
 from zonal.tables.iceberg.errors import what_of
 from zonal.tables.iceberg.expiry import expire
 from zonal.tables.iceberg.files import blockers_of, field_text, files_of, set_fields
-from zonal.tables.iceberg.io import opened_by_storage
+from zonal.tables.iceberg.io import lend, opened_by_storage
 from zonal.tables.iceberg.layout_commit import record
 from zonal.tables.iceberg.live_files import LiveFiles, ManifestCache, read_live
 from zonal.tables.iceberg.operations import commit_of, time_of
@@ -64,6 +64,8 @@ class IcebergTable:
         self._version = version
         self._snapshot, self._schema = _resolve(table, version)
         self._manifests = ManifestCache()
+        if not isinstance(table, StaticTable):
+            lend(table, self._load)
 
     @classmethod
     def from_catalog(

@@ -6,11 +6,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.fs
 import pyarrow.parquet as pq
 
 from zonal.errors import quoted
-from zonal.storage import Storage, open_regular
+from zonal.storage import Storage, local_path, open_regular
 from zonal.storage.ranged import TAIL, RangedFile
 from zonal.worker.problem import FileError, naming
 from zonal.worker.read.projection import ArrowFileSchema, leaf_count
@@ -91,22 +90,24 @@ def open_parquet(
 
     `tail` says how many bytes of its end will be read in any case.
     """
-    with naming(path):
-        filesystem, inside = storage.locate(path)
-        with open_regular(filesystem, inside, size=known.size if known else None, tail=tail) as source:
-            file = pq.ParquetFile(
-                source,
-                metadata=known.footer if known else None,
-                coerce_int96_timestamp_unit="us",  # as nanoseconds, years from 2262 on overflow
-                # Joins small requests to object stores; ranges are joined already.
-                pre_buffer=not isinstance(filesystem, pa.fs.LocalFileSystem) and not isinstance(source, RangedFile),
-                page_checksum_verification=True,  # else damaged values would get valid checksums in the new file
-            )
-            try:
-                yield DataFile(path, file, source, checked=known is not None)
-            finally:
-                with suppress(OSError, pa.ArrowException):
-                    file.close()
+
+    def opened() -> pa.NativeFile:
+        return open_regular(*storage.locate(path), size=known.size if known else None, tail=tail)
+
+    with naming(path), storage.renewing(opened) as source:
+        file = pq.ParquetFile(
+            source,
+            metadata=known.footer if known else None,
+            coerce_int96_timestamp_unit="us",  # as nanoseconds, years from 2262 on overflow
+            # Joins small requests to object stores; ranges are joined already.
+            pre_buffer=local_path(path) is None and not isinstance(source, RangedFile),
+            page_checksum_verification=True,  # else damaged values would get valid checksums in the new file
+        )
+        try:
+            yield DataFile(path, file, source, checked=known is not None)
+        finally:
+            with suppress(OSError, pa.ArrowException):
+                file.close()
 
 
 def _refuse_impossible(footer: pq.FileMetaData, size: int) -> None:
