@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from support.cluster_tables import (
     FORMATS,
+    IN_A_BUCKET,
     IN_PLACE,
     NEWEST,
     Delta,
@@ -28,7 +29,7 @@ from zonal.layouts.layout import CURVES
 
 
 @pytest.mark.parametrize("partitioning", [(), ("p",)], ids=["unpartitioned", "partitioned"])
-@pytest.mark.parametrize("kind", IN_PLACE)
+@pytest.mark.parametrize("kind", [*IN_PLACE, IN_A_BUCKET])
 def test_a_table_keeps_its_rows_and_each_key_reads_fewer_files(kind, partitioning, tmp_path):
     before = telemetry(4000)
     table = home(kind, tmp_path).make(parts_of(before, 4), partitioning)
@@ -51,7 +52,7 @@ def test_a_table_keeps_its_rows_and_each_key_reads_fewer_files(kind, partitionin
     assert not table.strays()
 
 
-@pytest.mark.parametrize("kind", IN_PLACE)
+@pytest.mark.parametrize("kind", [*IN_PLACE, IN_A_BUCKET])
 def test_right_after_a_run_there_is_nothing_to_do(kind, tmp_path):
     table = home(kind, tmp_path).make(parts_of(telemetry(600), 3), ["p"])
     table.cluster(by=["x", "y"], target_file_size=4000)
@@ -68,7 +69,7 @@ def test_right_after_a_run_there_is_nothing_to_do(kind, tmp_path):
     assert (table.version(), table.listing()) == (version, listing)
 
 
-@pytest.mark.parametrize("kind", NEWEST)
+@pytest.mark.parametrize("kind", [*NEWEST, IN_A_BUCKET])
 def test_the_recorded_layout_takes_what_was_appended_since(kind, tmp_path):
     before, more = telemetry(900), telemetry(300, 1, first=900)
     table = home(kind, tmp_path).make(parts_of(before, 2))
@@ -125,7 +126,7 @@ def test_an_empty_table_stays_empty_and_can_be_copied(kind, tmp_path):
         assert copy.rows().schema.names == telemetry(0).schema.names
 
 
-@pytest.mark.parametrize("kind", IN_PLACE)
+@pytest.mark.parametrize("kind", [*IN_PLACE, IN_A_BUCKET])
 def test_a_table_of_one_row_keeps_it(kind, tmp_path):
     before = telemetry(1)
     table = home(kind, tmp_path).make([before], ["p"])

@@ -10,12 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.cleaning import cleaned, now
-from support.cluster_tables import Meanwhile, parts_of, telemetry
+from support.cluster_tables import IN_A_BUCKET, STORED, Meanwhile, parts_of, telemetry
 from support.delta_rewrites import inline_vector, stored_vector
 from support.delta_tables import field
 from support.delta_tables import struct as struct_type
 from support.delta_vectors import Vectored, assert_rows
 from support.iceberg_positions import Positioned
+from support.mirrored_tables import MirroredVectored
+from support.store_tables import StoredPositioned
 from zonal.errors import ConflictError, TableError
 from zonal.rewriting import carry_over
 from zonal.rewriting import in_place as rewriting
@@ -32,12 +34,14 @@ def no_pauses(monkeypatch):
     monkeypatch.setattr(rewriting, "_FIRST_PAUSE", 0.001)
 
 
-HOMES = {"delta": Vectored, "iceberg": Positioned}
+HOMES = {"delta": Vectored, STORED: MirroredVectored, "iceberg": Positioned}
 
 
-@pytest.fixture(params=HOMES)
+@pytest.fixture(params=["delta", IN_A_BUCKET, "iceberg", "iceberg in a bucket"])
 def home(request, tmp_path):
     """A place for a table whose new files can begin with deletes."""
+    if request.param == "iceberg in a bucket":
+        return StoredPositioned(request.getfixturevalue("server"), tmp_path)
     return HOMES[request.param](tmp_path)
 
 
@@ -47,10 +51,16 @@ def table(home):
     return home.create(parts_of(BEFORE, 3), FIELDS)
 
 
+@pytest.fixture(params=["delta", IN_A_BUCKET])
+def delta(request, tmp_path):
+    """A place for one in Delta."""
+    return HOMES[request.param](tmp_path)
+
+
 @pytest.fixture
-def vectored(tmp_path):
-    """The same in Delta."""
-    return Vectored(tmp_path).create(parts_of(BEFORE, 3), FIELDS)
+def vectored(delta):
+    """Three files of 80 rows there."""
+    return delta.create(parts_of(BEFORE, 3), FIELDS)
 
 
 def without(rows, positions):
@@ -228,7 +238,7 @@ def bits_of(rows):
     return sorted(zip(rows["x"].to_pylist(), shown, strict=True))
 
 
-def test_nested_values_and_nulls_are_compared_whole(tmp_path):
+def test_nested_values_and_nulls_are_compared_whole(delta):
     kind = pa.struct({"a": pa.int32(), "b": pa.list_(pa.string())})
     nested = [None, {"a": None, "b": None}, {"a": 1, "b": []}, {"a": 1, "b": [None]}, {"a": 1, "b": ["u", "v"]},
               {"a": 1, "b": ["v", "u"]}]  # fmt: skip
@@ -247,7 +257,7 @@ def test_nested_values_and_nulls_are_compared_whole(tmp_path):
         field("st", struct_type(field("a", "integer"), field("b", array))),
         field("m", mapped),
     ]
-    table = Vectored(tmp_path).create([rows, rows], fields)
+    table = delta.create([rows, rows], fields)
     gone = [0, 7, 14, 21, 28, 35]
     done = table.cluster(by=["x"], runner=Meanwhile(lambda: table.delete("1.parquet", gone)))
     assert (done.run.conflicts, done.run.carried_deletes) == (0, 6)
@@ -270,7 +280,7 @@ def test_equal_rows_of_other_partitions_stay(home):
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
-def test_columns_are_found_by_their_mapping(mode, tmp_path):
+def test_columns_are_found_by_their_mapping(mode, delta):
     def mapped(name, kind, number):
         return field(
             name, kind, metadata={"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"c{number}"}
@@ -281,7 +291,7 @@ def test_columns_are_found_by_their_mapping(mode, tmp_path):
     )
     stored = pa.Table.from_arrays(BEFORE.columns, schema=schema)
     fields = [mapped(each["name"], each["type"], number) for number, each in enumerate(FIELDS)]
-    table = Vectored(tmp_path).create(
+    table = delta.create(
         parts_of(stored, 3), fields, more_features=["columnMapping"], configuration={"delta.columnMapping.mode": mode}
     )
     carried(table, lambda: table.delete("2.parquet", [1, 2]), without(BEFORE, [161, 162]), deletes=2)
@@ -315,8 +325,8 @@ def test_a_new_file_heavy_with_deletes_is_a_conflict(table):
     redone(table, lambda: table.delete("1.parquet", list(range(75))), without(BEFORE, range(80, 155)))
 
 
-def test_where_rows_have_ids_it_is_a_conflict(tmp_path):
-    table = Vectored(tmp_path).create(
+def test_where_rows_have_ids_it_is_a_conflict(delta):
+    table = delta.create(
         parts_of(BEFORE, 1), FIELDS, more_features=["rowTracking", "domainMetadata"],
         configuration={"delta.rowTrackingSuspended": "false"},
     )  # fmt: skip
@@ -420,9 +430,9 @@ def test_a_clean_up_leaves_carried_deletes_as_long_as_a_version_has_them(table):
     (deletes,) = table.stored_deletes()
     cleaned(table, now())
     assert not list(table.root.glob("*.parquet")) + list(table.root.glob("data/0*.parquet")), "old versions expired"
-    assert deletes.exists()
+    assert table.stored_deletes() == [deletes]
     assert_rows(table, expected)
     table.cluster(by=["x", "y"], full=True)
     cleaned(table, now())
-    assert not deletes.exists()
+    assert table.stored_deletes() == []
     assert_rows(table, expected)

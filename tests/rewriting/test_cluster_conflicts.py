@@ -9,7 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.types import LongType
 
-from support.cluster_tables import Delta, Meanwhile, assert_same_rows, home, parts_of, row_counts, telemetry
+from support.cluster_tables import (
+    IN_A_BUCKET,
+    Delta,
+    Meanwhile,
+    assert_same_rows,
+    home,
+    parts_of,
+    row_counts,
+    telemetry,
+)
 from support.delta_rewrites import data_file, stored_vector
 from support.delta_tables import LogWriter, features, field, metadata
 from support.iceberg_rewriting import delete_equal, delete_positions, delete_vectors
@@ -25,7 +34,7 @@ def no_pauses(monkeypatch):
     monkeypatch.setattr(rewriting, "_FIRST_PAUSE", 0.001)
 
 
-@pytest.fixture(params=["delta", "iceberg v1", "iceberg v2"])
+@pytest.fixture(params=["delta", IN_A_BUCKET, "iceberg v1", "iceberg v2"])
 def kind(request):
     return request.param
 
@@ -106,7 +115,7 @@ def test_an_overwrite_of_the_whole_table_wins(kind, partitioning, tmp_path):
     table = made(kind, tmp_path, partitioning)
 
     def other():
-        if kind == "delta":
+        if table.format == "delta":
             from deltalake import write_deltalake
 
             write_deltalake(table.root, MORE, mode="overwrite")
@@ -244,7 +253,7 @@ def test_a_new_column_is_null_in_old_rows_and_kept_in_new_ones(kind, tmp_path):
     wider = MORE.append_column("more", pa.array(range(40)))
 
     def other():
-        if kind == "delta":
+        if table.format == "delta":
             from deltalake import write_deltalake
 
             write_deltalake(table.root, wider, mode="append", schema_mode="merge")
@@ -262,14 +271,14 @@ def test_a_property_that_was_set_stays(kind, tmp_path):
     table = made(kind, tmp_path)
 
     def other():
-        if kind == "delta":
+        if table.format == "delta":
             table.table.alter.set_table_properties({"delta.logRetentionDuration": "interval 40 days"})
         else:
             with table.table.transaction() as change:
                 change.set_properties({"owner": "somebody"})
 
     table.cluster(by=["x", "y"], runner=Meanwhile(other))
-    if kind == "delta":
+    if table.format == "delta":
         assert table.table.metadata().configuration["delta.logRetentionDuration"] == "interval 40 days"
     else:
         assert table.table.properties["owner"] == "somebody"
@@ -296,7 +305,7 @@ def test_after_a_rollback_rows_that_were_taken_back_stay_away(kind, tmp_path):
     first = 1 if kind == "delta" else table.table.snapshots()[1].snapshot_id
 
     def other():
-        if kind == "delta":
+        if table.format == "delta":
             table.table.restore(first)
         else:
             table.table.manage_snapshots().set_current_snapshot(snapshot_id=first).commit()

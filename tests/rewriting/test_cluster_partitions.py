@@ -8,6 +8,7 @@ import pytest
 
 from support.cluster_tables import (
     FORMATS,
+    IN_A_BUCKET,
     IN_PLACE,
     NEWEST,
     Delta,
@@ -33,7 +34,7 @@ def partitioned_by(values, rows=120):
     return table.set_column(table.schema.get_field_index("p"), "p", pa.array(taken))
 
 
-@pytest.mark.parametrize("kind", IN_PLACE)
+@pytest.mark.parametrize("kind", [*IN_PLACE, IN_A_BUCKET])
 def test_values_of_partitions_stay_whatever_characters_they_have(kind, tmp_path):
     before = partitioned_by(STRANGE)
     table = home(kind, tmp_path).make(parts_of(before, 2), ["p"])

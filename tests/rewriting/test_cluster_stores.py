@@ -13,8 +13,7 @@ from zonal.storage import objects
 
 pytest.importorskip("obstore", reason="obstore needs Python 3.11")
 
-KINDS = ["delta", "iceberg v1", "iceberg v2"]
-"""No library here writes version 3 to a store."""
+KINDS = ["delta", "iceberg v1", "iceberg v2", "iceberg v3"]
 
 
 @pytest.fixture(params=KINDS)

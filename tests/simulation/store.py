@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,44 +98,48 @@ class _FolderOfObjects:
 
     def look(self, name: str) -> StoredObject | None:
         try:
-            found = self._asked("stat", name, (self._folder / name).stat)
+            return self._asked("stat", name, partial(_seen, self._folder / name))
         except MissingError:
             return None
-        return StoredObject(found.st_size, datetime.fromtimestamp(found.st_mtime, timezone.utc), str(found.st_ino))
 
     def is_same(self, name: str, other: str) -> bool:
         body = self.read(name)
         return body is not None and body == self.read(other)
 
     def folders(self, folder: str) -> list[str]:
-        return [path.name for path in self._listed(folder) if path.is_dir()]
+        return self._listed(folder, lambda path: path.name if path.is_dir() else None)
 
     def objects(self, folder: str) -> dict[str, StoredObject]:
-        found = {path.name: path.stat() for path in self._listed(folder) if path.is_file()}
-        return {
-            name: StoredObject(each.st_size, datetime.fromtimestamp(each.st_mtime, timezone.utc), str(each.st_ino))
-            for name, each in found.items()
-        }
+        return dict(self._listed(folder, lambda path: (path.name, _seen(path)) if path.is_file() else None))
 
-    def _listed(self, folder: str) -> list[Path]:
+    def _listed(self, folder: str, told: Callable[[Path], Any]) -> list[Any]:
+        def listed() -> list[Any]:
+            return [found for path in sorted((self._folder / folder).iterdir()) if (found := told(path)) is not None]
+
         try:
-            return self._asked("list", folder, lambda: sorted((self._folder / folder).iterdir()))
+            return self._asked("list", folder, listed)
         except MissingError:
             return []
 
     def remove(self, names: Sequence[str]) -> None:
         for name in names:
-            kind = DROP if self._is_held(name) else "rm"
-            self._asked(kind, name, lambda name=name: (self._folder / name).unlink(missing_ok=True))
-            self._forget_empty((self._folder / name).parent)
+            self._asked(DROP if self._is_held(name) else "rm", name, partial(self._remove, name))
+
+    def _remove(self, name: str) -> None:
+        (self._folder / name).unlink(missing_ok=True)
+        self._forget_empty((self._folder / name).parent)
 
     def _is_held(self, name: str) -> bool:
         """Tell whether the quarantine has a copy of an object outside of it, so that it may go."""
-        path = self._folder / name
-        if FOLDER in path.parts or not path.exists():
-            return False
-        copies = (self._folder / FOLDER).glob("*/*")
-        return any(copy.name.isdecimal() and copy.read_bytes() == path.read_bytes() for copy in copies)
+        path, heard = self._folder / name, self._world.listening
+        self._world.listening = False
+        try:
+            if FOLDER in path.parts or not path.exists():
+                return False
+            copies = (self._folder / FOLDER).glob("*/*")
+            return any(copy.name.isdecimal() and copy.read_bytes() == path.read_bytes() for copy in copies)
+        finally:
+            self._world.listening = heard
 
     def _forget_empty(self, folder: Path) -> None:
         """Remove folders of the quarantine without objects, which a store doesn't know."""
@@ -142,3 +147,8 @@ class _FolderOfObjects:
             while FOLDER in folder.parts:
                 folder.rmdir()
                 folder = folder.parent
+
+
+def _seen(path: Path) -> StoredObject:
+    found = path.stat()
+    return StoredObject(found.st_size, datetime.fromtimestamp(found.st_mtime, timezone.utc), str(found.st_ino))

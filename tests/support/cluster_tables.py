@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -10,6 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -21,6 +23,11 @@ from zonal.verbs.cluster import cluster
 
 IN_PLACE = ["delta", "iceberg v1", "iceberg v2", "iceberg v3"]
 NEWEST = ["delta", "iceberg v2"]
+STORED = "delta in a bucket"
+IN_A_BUCKET = pytest.param(
+    STORED, marks=pytest.mark.skipif(find_spec("obstore") is None, reason="obstore needs Python 3.11")
+)
+"""A kind for tests that matter in object stores, too; what is about files of other kinds isn't repeated there."""
 FORMATS = ["parquet", "delta", "iceberg"]
 
 
@@ -302,7 +309,11 @@ HOMES = {"delta": Delta, "iceberg": Iceberg, "parquet": Parquet}
 
 
 def home(kind, folder, name="t"):
-    """`delta`, `parquet`, `iceberg`, or `iceberg v1` to `iceberg v3`."""
+    """`delta`, `parquet`, `iceberg`, `iceberg v1` to `iceberg v3`, or `STORED`."""
+    if kind == STORED:
+        from support.mirrored_tables import Mirrored
+
+        return Mirrored(folder, name)
     if kind.startswith("iceberg v"):
         return Iceberg(folder, name, version=int(kind[-1]))
     return HOMES[kind](folder, name)

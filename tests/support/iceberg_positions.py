@@ -1,11 +1,9 @@
 """Iceberg tables whose rows another writer deletes by position; the delete files are written by hand."""
 
-from pathlib import Path
-
 import pyarrow as pa
 
 from support.cluster_tables import Iceberg
-from support.iceberg_rewriting import Writer, delete_positions, local
+from support.iceberg_rewriting import Writer, delete_positions
 
 
 class Positioned(Iceberg):
@@ -15,7 +13,8 @@ class Positioned(Iceberg):
         """Append the parts; `values` has the partition values of each, which its rows have."""
         parts = [_with(part, each) for part, each in zip(parts, values or [{}] * len(parts), strict=True)]
         self.make(parts[:1], partitioning, properties)
-        self.paths, self.deleted = {"0.parquet": self.newest_path()}, {}
+        self.paths, self.deleted = {}, {}
+        self.paths["0.parquet"] = self.newest_path()
         for number, part in enumerate(parts[1:], 1):
             super().append(part)
             self.paths[f"{number}.parquet"] = self.newest_path()
@@ -23,7 +22,13 @@ class Positioned(Iceberg):
 
     def newest_path(self):
         """The file of the append that came last."""
-        return max(self.live(), key=lambda file: Path(local(file.file_path)).stat().st_mtime_ns).file_path
+        (path,) = {file.file_path for file in self.live()} - {*self.paths.values()}
+        return path
+
+    @property
+    def data_folder(self):
+        """Where other writers put their delete files."""
+        return f"{self.root}/data"
 
     def live(self):
         return [task.file for task in self.table.scan().plan_files()]
@@ -39,7 +44,7 @@ class Positioned(Iceberg):
         by_path = {self.paths.get(name, name): sorted(places) for name, places in positions.items()}
         file = next(file for file in self.live() if file.file_path in by_path)
         place = {"partition": file.partition, "spec_id": file.spec_id}
-        delete_positions(self.catalog, self.root / "data", by_path, **place, **fields)
+        delete_positions(self.catalog, self.data_folder, by_path, **place, **fields)
 
     def remove(self, name):
         """Delete all rows of a file with the file; rows have unique ids."""

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.typedef import IcebergBaseModel, Record
 from pyroaring import BitMap
 
-from support.iceberg_tables import Handmade
+from support.iceberg_tables import Handmade, put
 from zonal.layouts.layout import Layout
 from zonal.plan.rewrite import FIELD_ID, ColumnMetrics, Rewrite, Written
 from zonal.tables.iceberg.arrow_schema import reading_schema
@@ -36,6 +37,17 @@ def opened(catalog: SqlCatalog, name: str = "db.t", *, version=None) -> IcebergT
 
 def local(path: str) -> str:
     return path.removeprefix("file://")
+
+
+def _named(path: str) -> str:
+    """Return the name by which a table knows a path, which is a name already in a store."""
+    return path if "://" in path else f"file://{path}"
+
+
+def _put_rows(io: FileIO, path: str, rows: pa.Table) -> int:
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    return put(io, path, sink.getvalue().to_pybytes())
 
 
 # --- replacement files ---------------------------------------------------------------------------------------------
@@ -226,7 +238,7 @@ class Writer(Handmade):
 
     def publish(self, **summary: str) -> None:
         """Commit, and let the catalog point to the new metadata."""
-        location = f"file://{self.commit(**summary)}"
+        location = _named(self.commit(**summary))
         database = str(self.catalog.engine.url).removeprefix("sqlite:///")
         with sqlite3.connect(database, timeout=30) as connection:
             connection.execute(
@@ -249,7 +261,7 @@ class _Dumped:
 
 
 def delete_positions(
-    catalog: SqlCatalog, folder: Path, positions: dict[str, list[int]], *, totals: bool = False, **fields
+    catalog: SqlCatalog, folder: Path | str, positions: dict[str, list[int]], *, totals: bool = False, **fields
 ) -> None:
     """Commit a position delete file; with `totals`, the summary counts on from the one before."""
     path = f"{folder}/pos-{next(NUMBERS)}.parquet"
@@ -261,11 +273,10 @@ def delete_positions(
             pa.field("pos", pa.int64(), False, {FIELD_ID: "2147483545"}),
         ]
     )
-    pq.write_table(pa.table([pa.array(names), pa.array(places, pa.int64())], schema=schema), path)
     writer = Writer(catalog)
-    size = Path(path).stat().st_size
+    size = _put_rows(writer.table.io, path, pa.table([pa.array(names), pa.array(places, pa.int64())], schema=schema))
     spec_id = fields.pop("spec_id", 0)
-    file = writer.position_deletes(f"file://{path}", record_count=len(rows), file_size_in_bytes=size, **fields)
+    file = writer.position_deletes(_named(path), record_count=len(rows), file_size_in_bytes=size, **fields)
     writer.add_manifest([file], spec_id=spec_id)
     writer.publish(**_totals(writer, len(rows), size) if totals else {})
 
@@ -276,9 +287,9 @@ def _totals(writer: Writer, rows: int, size: int) -> dict[str, str]:
     return {name: str(int(value) + more.get(name, 0)) for name, value in before.items() if name.startswith("total-")}
 
 
-def delete_vectors(catalog: SqlCatalog, folder: Path, positions: dict[str, list[int]]) -> None:
+def delete_vectors(catalog: SqlCatalog, folder: Path | str, positions: dict[str, list[int]]) -> None:
     """Commit deletion vectors, all in one Puffin file; older vectors of the same data files go."""
-    path = Path(f"{folder}/dv-{next(NUMBERS)}.puffin")
+    path = f"{folder}/dv-{next(NUMBERS)}.puffin"
     data, blobs = b"PFA1", []
     for name, places in positions.items():
         blob = vector_blob(places)
@@ -297,15 +308,16 @@ def delete_vectors(catalog: SqlCatalog, folder: Path, positions: dict[str, list[
         for blob in blobs
     ]
     footer = json.dumps({"blobs": meta}).encode()
-    path.write_bytes(data + b"PFA1" + footer + struct.pack("<I", len(footer)) + b"\0\0\0\0PFA1")
     writer = Writer(catalog)
+    end = b"PFA1" + footer + struct.pack("<I", len(footer)) + b"\0\0\0\0PFA1"
+    size = put(writer.table.io, path, data + end)
     files = [
         Handmade.file(
             content=1,
-            path=f"file://{path}",
+            path=_named(path),
             file_format=FileFormat.PUFFIN,
             record_count=blob["rows"],
-            file_size_in_bytes=path.stat().st_size,
+            file_size_in_bytes=size,
             referenced_data_file=blob["name"],
             content_offset=blob["offset"],
             content_size_in_bytes=blob["length"],
@@ -316,12 +328,11 @@ def delete_vectors(catalog: SqlCatalog, folder: Path, positions: dict[str, list[
     writer.publish()
 
 
-def delete_equal(catalog: SqlCatalog, folder: Path, rows: pa.Table, ids: list[int], **fields) -> None:
+def delete_equal(catalog: SqlCatalog, folder: Path | str, rows: pa.Table, ids: list[int], **fields) -> None:
     """Commit an equality delete file."""
     path = f"{folder}/eq-{next(NUMBERS)}.parquet"
-    pq.write_table(rows, path)
     writer = Writer(catalog)
-    size, spec_id = Path(path).stat().st_size, fields.pop("spec_id", 0)
+    size, spec_id = _put_rows(writer.table.io, path, rows), fields.pop("spec_id", 0)
     fields = {"equality_ids": ids, "record_count": rows.num_rows, "file_size_in_bytes": size} | fields
-    writer.add_manifest([Handmade.file(content=2, path=f"file://{path}", **fields)], spec_id=spec_id)
+    writer.add_manifest([Handmade.file(content=2, path=_named(path), **fields)], spec_id=spec_id)
     writer.publish()

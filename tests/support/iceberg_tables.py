@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
     MANIFEST_LIST_FILE_SCHEMAS,
     DataFile,
@@ -43,6 +44,13 @@ def properties_in(folder: Path) -> dict[str, str]:
     return {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
 
 
+def put(io: FileIO, location: str, body: bytes) -> int:
+    """Write a file wherever a table's files are, and return its size."""
+    with io.new_output(location).create(overwrite=True) as file:
+        file.write(body)
+    return len(body)
+
+
 class Handmade:
     """Commits of any files to a table: each `commit` gives the path of a new metadata file; no data is written."""
 
@@ -50,8 +58,10 @@ class Handmade:
         self.table = table
         self.version = format_version
         self.metadata = json.loads(table.metadata.model_dump_json()) | {"format-version": format_version}
-        self.folder = Path(table.location().removeprefix("file://")) / "metadata"
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder = f"{table.location().removeprefix('file://')}/metadata"
+        """A local path, or a place in a store."""
+        if "://" not in self.folder:
+            Path(self.folder).mkdir(parents=True, exist_ok=True)
         self.manifests = list(table.current_snapshot().manifests(table.io)) if table.current_snapshot() else []
         self.numbers, self.own = itertools.count(1), uuid.uuid4()
         self.sequence = self.metadata.get("last-sequence-number", 0)
@@ -85,7 +95,7 @@ class Handmade:
 
     def add_manifest(self, files: list[DataFile], *, spec_id: int = 0, status=ManifestEntryStatus.ADDED) -> str:
         """Write a manifest for the next commit; entries inherit its sequence number and snapshot."""
-        path = self.folder / f"hand-{next(self.numbers)}-{self.own}.avro"
+        path = f"{self.folder}/hand-{next(self.numbers)}-{self.own}.avro"
         content = ManifestContent.DATA if files[0].content == DataFileContent.DATA else ManifestContent.DELETES
         partition = self.table.specs()[spec_id].partition_type(self.table.schema())
         snapshot_id = self.snapshot_id if self.version == 1 else None  # required in version 1, inherited later
@@ -97,7 +107,7 @@ class Handmade:
             manifest_entry_schema_with_data_file(version, data_file_with_partition(partition, version))
             for version in (self.version, 3)
         )
-        output = self.table.io.new_output(str(path))
+        output = self.table.io.new_output(path)
         meta = {"format-version": str(self.version)}
         with AvroOutputFile(output, written, "manifest_entry", record, meta) as writer:
             for start in range(0, len(entries), 1000):
@@ -105,8 +115,8 @@ class Handmade:
         self.manifests.append(
             ManifestFile.from_args(
                 _table_format_version=3,
-                manifest_path=str(path),
-                manifest_length=path.stat().st_size,
+                manifest_path=path,
+                manifest_length=len(self.table.io.new_input(path)),
                 partition_spec_id=spec_id,
                 content=content,
                 sequence_number=self.sequence + 1,
@@ -116,7 +126,7 @@ class Handmade:
                 **dict.fromkeys(("added_rows_count", "existing_rows_count", "deleted_rows_count"), 0),
             )
         )
-        return str(path)
+        return path
 
     @property
     def snapshot_id(self) -> int:
@@ -125,22 +135,22 @@ class Handmade:
 
     def commit(self, **summary: str) -> str:
         """Make a snapshot of all manifests, and return the path of the table's new metadata file."""
-        path = self.folder / f"snap-{self.snapshot_id}-{self.own}.avro"
+        path = f"{self.folder}/snap-{self.snapshot_id}-{self.own}.avro"
         padded = []
         for manifest in self.manifests:
             manifest._data = [*manifest._data, *[None] * (16 - len(manifest._data))]
             padded.append(manifest)
         with AvroOutputFile(
-            self.table.io.new_output(str(path)),
+            self.table.io.new_output(path),
             MANIFEST_LIST_FILE_SCHEMAS[self.version],
             "manifest_file",
             MANIFEST_LIST_FILE_SCHEMAS[3],
         ) as writer:
             writer.write_block(padded)
-        self._add_snapshot(str(path), summary)
-        target = self.folder / f"{self.sequence:05d}-{self.own}.metadata.json"
-        target.write_text(json.dumps(self.metadata))
-        return str(target)
+        self._add_snapshot(path, summary)
+        target = f"{self.folder}/{self.sequence:05d}-{self.own}.metadata.json"
+        put(self.table.io, target, json.dumps(self.metadata).encode())
+        return target
 
     def _add_snapshot(self, manifest_list: str, summary: dict[str, str]) -> None:
         snapshot_id = self.snapshot_id

@@ -3,6 +3,7 @@
 from deltalake import DeltaTable
 
 from support.cluster_tables import Delta, Home, Iceberg
+from support.iceberg_positions import Positioned
 
 
 class StoredHome(Home):
@@ -91,6 +92,20 @@ class StoredIceberg(StoredHome, Iceberg):
 
     def ever(self):
         return {path.removeprefix(self.server.place) for path in self.paths_ever()}
+
+
+class StoredPositioned(StoredIceberg, Positioned):
+    """A table of which another writer deletes rows by position, with its delete files in the bucket, too."""
+
+    @property
+    def data_folder(self):
+        return f"{self.place}/data"
+
+    def strays(self):
+        return self.leftovers()
+
+    def stored_deletes(self):
+        return [key for key in self.server.objects() if "/zonal-" in key and "/deletes-" in key]
 
 
 def stored_home(kind, server, folder, name="t"):
