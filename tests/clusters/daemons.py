@@ -56,6 +56,7 @@ def daemon(folder: Path, words: Sequence[object], env: Mapping[str, str] | None 
         pytest.skip(str(error))
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PY", "AWS_", "SPARK_"))}
     ours = {
+        "AWS_EC2_METADATA_DISABLED": "true",  # a machine without a role, which clients would wait for
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder / "scratch"),
