@@ -57,7 +57,7 @@ CONTRACT := tests/spark/test_spark.py tests/spark/test_frame.py tests/spark/test
 	$(@D)/bin/python -m pip install --quiet --editable . --group dev "pandas<3" "pyspark$(if $(filter newest,$*),>=4.2,==$*.*)" && touch $@ || true
 
 clusters: setup ## run the contract on clusters of all kinds, with executors that die, come late or lack something
-	$(BIN)/python -m pytest -m clusters tests/clusters --durations=10
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m clusters tests/clusters --durations=10
 
 SEEDS ?= 0:100
 KINDS ?=

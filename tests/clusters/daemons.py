@@ -16,7 +16,7 @@ from support.jars import jar
 from zonal.errors import JavaError
 from zonal.spark.java import use_java
 
-SECONDS = 180
+SECONDS = 240
 """How long a process may take until it serves."""
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java's options for processes that live for seconds."""

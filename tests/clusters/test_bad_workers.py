@@ -107,7 +107,7 @@ def test_a_cluster_that_grants_nothing_is_told_with_what_was_asked_for(table, ma
     words += [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     before = table.listing()
     running = subprocess.Popen([sys.executable, "-c", WAITING, *words], stderr=subprocess.PIPE, text=True)
-    watchdog = Timer(120, running.kill)
+    watchdog = Timer(300, running.kill)
     watchdog.start()
     try:
         heard = ""
