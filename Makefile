@@ -37,7 +37,8 @@ demo: setup ## make telemetry tables, and tell their whole story: clustered, spo
 test: setup ## run the tests, two modules at a time
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=25
 
-# One environment per version, with its newest patch; a version that can't be had is skipped, and says so.
+# One environment per version, with its newest patch; a version that can't be had is skipped, and says so. Each runs on
+# executors of their own, too, and the oldest and the newest on Spark Connect; the official engines judge the oldest.
 sparks: $(SPARKS:%=.venv-spark-%/.ready) ## run the contract of cluster, clustered and read on other Sparks: SPARKS="3.5 4.0"
 	@set -e; for version in $(SPARKS); do \
 	  if [ -e .venv-spark-$$version/.ready ]; then \
@@ -45,6 +46,7 @@ sparks: $(SPARKS:%=.venv-spark-%/.ready) ## run the contract of cluster, cluster
 	    .venv-spark-$$version/bin/python -m pytest -q -m spark $(CONTRACT); \
 	    case $$version in 3.5|newest) kinds="local-cluster or connect";; *) kinds=local-cluster;; esac; \
 	    .venv-spark-$$version/bin/python -m pytest -q -m clusters -k "$$kinds" tests/clusters/test_contract.py; \
+	    if [ $$version = 3.5 ]; then .venv-spark-$$version/bin/python -m pytest -q -m interop tests/interop/test_each_spark.py; fi; \
 	  else echo "Spark $$version: skipped, as pip can't install it here"; fi; \
 	done
 
@@ -55,7 +57,7 @@ CONTRACT := tests/spark/test_spark.py tests/spark/test_frame.py tests/spark/test
 	$(@D)/bin/python -m pip install --quiet --editable . --group dev "pandas<3" "pyspark$(if $(filter newest,$*),>=4.2,==$*.*)" && touch $@ || true
 
 clusters: setup ## run the contract on clusters of all kinds, with executors that die, come late or lack something
-	$(BIN)/python -m pytest -m clusters tests/clusters --durations=10
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m clusters tests/clusters --durations=10
 
 SEEDS ?= 0:100
 KINDS ?=

@@ -16,7 +16,7 @@ from support.jars import jar
 from zonal.errors import JavaError
 from zonal.spark.java import use_java
 
-SECONDS = 180
+SECONDS = 240
 """How long a process may take until it serves."""
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java's options for processes that live for seconds."""
@@ -56,6 +56,7 @@ def daemon(folder: Path, words: Sequence[object], env: Mapping[str, str] | None 
         pytest.skip(str(error))
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PY", "AWS_", "SPARK_"))}
     ours = {
+        "AWS_EC2_METADATA_DISABLED": "true",  # a machine without a role, which clients would wait for
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder / "scratch"),

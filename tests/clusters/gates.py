@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
-SECONDS = 60
+SECONDS = 240
 """How long a task waits at most, so that a test that failed leaves none."""
 
 

@@ -7,11 +7,18 @@ from support.jars import jar
 from zonal.errors import JavaError
 from zonal.spark.java import find_java
 
-SPARK = "4.1"
+SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
 JARS = {
-    "delta": ("io.delta:delta-spark_4.1_2.13:4.4.0", "io.delta:delta-storage:4.4.0"),
-    "iceberg": ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0", "org.xerial:sqlite-jdbc:3.50.3.0"),
+    "4.1": {
+        "delta": ("io.delta:delta-spark_4.1_2.13:4.4.0", "io.delta:delta-storage:4.4.0"),
+        "iceberg": ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0", SQLITE),
+    },
+    "3.5": {
+        "delta": ("io.delta:delta-spark_2.12:3.3.2", "io.delta:delta-storage:3.3.2"),
+        "iceberg": ("org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.12.0", SQLITE),
+    },
 }
+"""By version of Spark. All tests run on the first; on the others, `test_each_spark.py`."""
 SUMMARY = pytest.StashKey[list[str]]()
 
 
@@ -55,10 +62,11 @@ def pytest_terminal_summary(terminalreporter, config):
 def _jars(engine):
     """Return an engine's jars, or skip the test where they don't fit this Spark."""
     pyspark = pytest.importorskip("pyspark")
-    if not pyspark.__version__.startswith(f"{SPARK}."):
-        pytest.skip(f"The engines' jars are for Spark {SPARK}, and this is Spark {pyspark.__version__}.")
+    version = ".".join(pyspark.__version__.split(".")[:2])
+    if version not in JARS:
+        pytest.skip(f"The engines' jars are for Spark {' and '.join(JARS)}, and this is Spark {pyspark.__version__}.")
     try:
         find_java()
     except JavaError as error:
         pytest.skip(str(error))
-    return [jar(artifact) for artifact in JARS[engine]]
+    return [jar(artifact) for artifact in JARS[version][engine]]

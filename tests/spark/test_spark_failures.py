@@ -77,6 +77,20 @@ def test_what_spark_says_is_told_in_one_sentence(text, told):
         raise Exception(text)
 
 
+DENIED = """An exception was thrown from the Python worker:
+zonal.errors.TableError: Can't read the file 's3://box/t': ACCESS_DENIED. Check the credentials: those of this machine.
+"""
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_credentials_that_workers_lack_are_told_from_those_of_this_process(elsewhere):
+    with pytest.raises(ZonalError) as caught, told_in_words("It failed", elsewhere=elsewhere):
+        raise Exception(DENIED)
+    told = str(caught.value)
+    assert told.startswith("It failed: Can't read the file 's3://box/t': ACCESS_DENIED.")
+    assert ("This is about Spark's workers: the environment and the profiles" in told) == elsewhere
+
+
 @pytest.mark.parametrize(
     ("log", "told"),
     [

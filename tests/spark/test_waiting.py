@@ -1,14 +1,19 @@
-"""Notices for users who wait: no executor is granted, or Spark starts slowly."""
+"""Notices for users who wait: no executor is granted, or Spark starts slowly; and the end of waiting by Ctrl-C."""
 
+import os
+import signal
 import threading
+import time
 
 import pytest
 
 from zonal.errors import ZonalNotice
 from zonal.report.terminal.progress import rewrite_bar
 from zonal.spark import jvm
+from zonal.spark.failures import told_in_words
 from zonal.spark.grants import Idle, asked, lacking
 from zonal.spark.progress import watch
+from zonal.spark.versions import collected
 from zonal.values.progress import Step, only_notices
 
 
@@ -110,3 +115,32 @@ def test_a_start_that_takes_long_says_what_its_log_says(monkeypatch, tmp_path):
         assert heard.wait(30)
     assert told[0].startswith("Spark on 'yarn' has been starting for ")
     assert told[0].endswith("Its log says: WARN Client: Retrying connect to server")
+
+
+@pytest.mark.spark
+def test_ctrl_c_cancels_the_job_and_does_not_wait_for_its_end(spark, tmp_path):
+    begun, over = tmp_path / "begun", tmp_path / "over"
+
+    def long(batches):
+        import time
+
+        begun.touch()
+        time.sleep(60)
+        over.touch()
+        yield from batches
+
+    def interrupt():
+        while not begun.exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # as sessions that zonal starts have it
+    try:
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt), told_in_words("It failed"), watch(spark, lambda _: None):
+            collected(spark.range(1, numPartitions=1).mapInArrow(long, "id long"))
+        assert not over.exists()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert spark.range(3).count() == 3

@@ -41,7 +41,7 @@ def test_a_worker_says_which_python_on_which_host_lacks_what():
         assert last.startswith(
             f"ImportError: the Python of a Spark worker, {sys.executable} on {os.uname().nodename}, "
         )
-        assert f"has no {lacks}. Install numpy 2.1 and pyarrow 18 or later there, or set PYSPARK_PYTHON" in last
+        assert f"has no {lacks}. Install numpy 2.1 and pyarrow 17.0 or later there, or set PYSPARK_PYTHON" in last
         assert reason(Exception(told.stderr.decode())) == last.removeprefix("ImportError: ")
 
 
@@ -61,6 +61,20 @@ def test_a_worker_whose_numpy_lacks_a_name_says_its_versions():
     last = told.stderr.decode().splitlines()[-1]
     assert f"has numpy {numpy.__version__} and pyarrow {pa.__version__}, which can't run what was sent (" in last
     assert reason(Exception(told.stderr.decode())) == last.removeprefix("ImportError: ")
+
+
+@pytest.mark.parametrize("package", ["numpy", "pyarrow"])
+def test_a_worker_with_an_old_package_says_so_even_where_it_knows_all_names(package):
+    from pyspark import cloudpickle
+
+    code = (
+        f"import sys, pickle, numpy, pyarrow\n{package}.__version__ = '1.26.4'\npickle.loads(sys.stdin.buffer.read())"
+    )
+    pickled = cloudpickle.dumps(carried(sorted))
+    told = subprocess.run([sys.executable, "-c", code], check=False, input=pickled, capture_output=True, timeout=60)
+    assert (
+        "which can't run what was sent (too old). Install numpy 2.1 and pyarrow 17.0 or later" in told.stderr.decode()
+    )
 
 
 def test_functions_that_are_sent_name_nothing_private_of_numpy():

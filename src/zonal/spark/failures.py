@@ -22,8 +22,11 @@ _NEEDS = (
 
 
 @contextmanager
-def told_in_words(what: str) -> Iterator[None]:
-    """Turn errors of a query into a `ZonalError`, and a call that Ctrl-C broke into a `KeyboardInterrupt`."""
+def told_in_words(what: str, *, elsewhere: bool = False) -> Iterator[None]:
+    """Turn errors of a query into a `ZonalError`, and a call that Ctrl-C broke into a `KeyboardInterrupt`.
+
+    `elsewhere`: workers have another environment than this process.
+    """
     try:
         yield
     except ZonalError:
@@ -33,13 +36,13 @@ def told_in_words(what: str) -> Iterator[None]:
         if _was_interrupted(error):
             raise KeyboardInterrupt from None
         ended = jvm_ended() if is_broken_call(error) else None
-        raise ZonalError(f"{what}: {reason(error, ended=ended)}") from error
+        raise ZonalError(f"{what}: {reason(error, ended=ended, elsewhere=elsewhere)}") from error
 
 
-def reason(error: BaseException, *, ended: str | None = None) -> str:
+def reason(error: BaseException, *, ended: str | None = None, elsewhere: bool = False) -> str:
     """Return the last error of a worker's Python, else Spark's, in one sentence without its full stop.
 
-    `ended` says how the JVM of this process ended, if it did.
+    `ended` says how the JVM of this process ended, if it did; `elsewhere` is as in `told_in_words`.
     """
     if ended is not None:
         return f"the JVM of Spark's driver ended: {ended}"
@@ -49,7 +52,9 @@ def reason(error: BaseException, *, ended: str | None = None) -> str:
     errors = [(kind, message) for kind, message in re.findall(_KINDS, text, re.MULTILINE) if kind not in _SHELLS]
     if errors:
         kind, message = errors[-1]
-        return message if kind in _OURS or message.startswith(LACKS) else f"{kind}: {message}"
+        if kind in _OURS:
+            return f"{message}{_whose(message) if elsewhere else ''}"
+        return message if message.startswith(LACKS) else f"{kind}: {message}"
     if (failure := re.search(r"most recent failure: .*?\): (.+)", text)) is not None:
         return failure[1]
     causes = re.findall(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): (.+)$", text, re.MULTILINE)
@@ -90,6 +95,16 @@ def start_refusal(log: str) -> str | None:
         return java[1].rstrip(".")
     errors = re.findall(r'^(?:Exception in thread "main" [\w.$]+: |Error: )(.+)$', log, re.MULTILINE)
     return errors[-1].rstrip(".") if errors else None
+
+
+def _whose(message: str) -> str:
+    """Say, where workers elsewhere can't use a store, that what there is to check is theirs and not this process's."""
+    if "Check the " not in message:
+        return ""
+    return (
+        " This is about Spark's workers: the environment and the profiles of the machine that zonal runs on don't "
+        "reach them, but storage options go with the job"
+    )
 
 
 def _python_problem(text: str) -> str | None:

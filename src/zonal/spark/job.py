@@ -8,7 +8,7 @@ from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
 from zonal.spark.failures import told_in_words
 from zonal.spark.progress import Stage, watch
 from zonal.spark.row_partitions import addressed
-from zonal.spark.session import is_on_this_machine, settings
+from zonal.spark.session import is_elsewhere, is_on_this_machine, settings
 from zonal.spark.shipment import carried
 from zonal.spark.splits import dealt
 from zonal.spark.versions import batch_settings, collected
@@ -48,12 +48,17 @@ def run_job(
     def wait(notice: str) -> None:
         report(Step("waiting for Spark", notice=notice))
 
-    with told_in_words("Spark couldn't finish the rewrite"):
-        by_value = not is_on_this_machine(spark)
+    failed = "Spark couldn't finish the rewrite"
+    with told_in_words(failed):
+        by_value, elsewhere = not is_on_this_machine(spark), is_elsewhere(spark)
         read = carried(addressed(read_step(scan.reading, scan.storage, placement)), by_value=by_value)
         write = carried(write_step(scan.reading.schema, writing, placement), by_value=by_value)
         batches = batch_settings(spark, rows=_BATCH_ROWS, size=_BATCH_BYTES)
-        with settings(spark, {**_SETTINGS, **batches}), watch(spark, tell, wait):
+        with (
+            told_in_words(failed, elsewhere=elsewhere),
+            settings(spark, {**_SETTINGS, **batches}),
+            watch(spark, tell, wait),
+        ):
             placed = dealt(spark, splits).mapInArrow(read, payload.COLUMNS)
             gathered = placed.repartition(placement.tasks, "task")
             returned = collected(gathered.mapInArrow(write, results.COLUMNS))

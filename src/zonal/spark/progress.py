@@ -1,9 +1,11 @@
-"""Report the progress of a running Spark job: the tasks of each stage, as they finish."""
+"""Report the progress of a running Spark job, the tasks of each stage as they finish, and cancel it on an interrupt."""
 
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, current_thread, main_thread
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -102,7 +104,7 @@ def _watch_connect(spark: "SparkSession", reporter: _Reporter, idle: Idle) -> It
 @contextmanager
 def _watch_classic(spark: "SparkSession", reporter: _Reporter, idle: Idle) -> Iterator[None]:
     """Poll the status tracker for jobs of this thread's group; a group that the caller has set stays."""
-    stop, thread, ours = Event(), None, False
+    stop, interrupted, thread, ours = Event(), Event(), None, False
     with suppress(Exception):
         context = spark.sparkContext
         group = context.getLocalProperty(_GROUP)
@@ -110,10 +112,11 @@ def _watch_classic(spark: "SparkSession", reporter: _Reporter, idle: Idle) -> It
             group, ours = f"zonal-{uuid4()}", True
             context.setLocalProperty(_GROUP, group)
         earlier = frozenset(context.statusTracker().getJobIdsForGroup(group))
-        thread = Thread(target=_poll, args=(context, group, earlier, reporter, idle, stop), daemon=True)
+        thread = Thread(target=_poll, args=(context, group, earlier, reporter, idle, stop, interrupted), daemon=True)
         thread.start()
     try:
-        yield
+        with _noted_interrupts(interrupted):
+            yield
     finally:
         stop.set()
         if thread is not None:
@@ -125,8 +128,37 @@ def _watch_classic(spark: "SparkSession", reporter: _Reporter, idle: Idle) -> It
                 spark.sparkContext.setLocalProperty(_GROUP, None)  # type: ignore[arg-type]
 
 
+@contextmanager
+def _noted_interrupts(interrupted: Event) -> Iterator[None]:
+    """Set the event at a signal that interrupts this thread, before its handler is called.
+
+    `DataFrame.toArrow` waits for the end of its job even then, and a job that gets no executor has none: another thread
+    has to cancel it, for this one is in the middle of a call to the JVM.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM) if current_thread() is main_thread() else ()
+    before = {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        interrupted.set()
+        before[signal.Signals(number)](number, frame)
+
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _poll(
-    context: "SparkContext", group: str, earlier: frozenset[int], reporter: _Reporter, idle: Idle, stop: Event
+    context: "SparkContext",
+    group: str,
+    earlier: frozenset[int],
+    reporter: _Reporter,
+    idle: Idle,
+    stop: Event,
+    interrupted: Event,
 ) -> None:
     with suppress(Exception):  # the session may be stopped meanwhile
         last = False
@@ -137,7 +169,11 @@ def _poll(
             known = [job for job in jobs if job is not None]
             stages = list(_stages(tracker, known))
             reporter((number, stage.numCompletedTasks, stage.numTasks) for number, stage in stages)
-            if not last:
+            if interrupted.is_set():
+                for job in known:
+                    if job.status == "RUNNING":
+                        context._jsc.sc().cancelJob(job.jobId)
+            elif not last:
                 running = any(job.status == "RUNNING" for job in known)
                 idle.look(waits=running and not any(stage.numActiveTasks for _, stage in stages))
 

@@ -125,9 +125,14 @@ def is_connect(spark: "SparkSession") -> bool:
     return any(kind.__module__.startswith("pyspark.sql.connect") for kind in type(spark).__mro__)
 
 
+def is_elsewhere(spark: "SparkSession") -> bool:
+    """Tell whether tasks run in other processes than a JVM of this one, so that their environment is another."""
+    return is_connect(spark) or not is_local_master(str(spark.conf.get("spark.master", "")))
+
+
 def is_on_this_machine(spark: "SparkSession") -> bool:
     """Tell whether tasks run in threads of a JVM here, with this process's own Python packages."""
-    if is_connect(spark) or not is_local_master(str(spark.conf.get("spark.master", ""))):
+    if is_elsewhere(spark):
         return False
     found = shutil.which(worker_python(spark))
     return found is not None and _is_this_python(found)
@@ -142,7 +147,7 @@ def check_worker_python(spark: "SparkSession") -> None:
     """Raise an error where workers on this machine have no Python, before a lazy query fails in the caller's code."""
     if not hasattr(spark, "conf"):  # pyspark has classes of classic and of Connect sessions
         raise ZonalError(f"spark={in_line(spark)} is not a Spark session.")
-    if is_connect(spark) or not is_local_master(str(spark.conf.get("spark.master", ""))):
+    if is_elsewhere(spark):
         return
     if shutil.which(python := worker_python(spark)) is None:
         problem = missing_python(python, "there is no such program")

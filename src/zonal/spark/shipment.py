@@ -17,6 +17,8 @@ from pyspark import cloudpickle
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
+OLDEST_NUMPY, OLDEST_PYARROW = (2, 1), (17, 0)
+"""The oldest versions that workers may have; `tests/clusters/test_executor_pythons.py` runs on them."""
 _ZONAL = sys.modules[__name__.partition(".")[0]]
 """The whole package; import-linter would take `import zonal` for an import of every module."""
 
@@ -74,12 +76,21 @@ class _Held:
 
 def _loader() -> Callable[[bytes], Any]:
     """Return what unpickles a function in a worker; it is nested, so that it travels by value."""
+    oldest = [list(each) for each in (OLDEST_NUMPY, OLDEST_PYARROW)]
 
     def load(pickled: bytes) -> Any:  # noqa: ANN401 - any function
         import pickle  # noqa: PLC0415 - all of these are imported by the worker
 
         try:
-            return pickle.loads(pickled)  # noqa: S301 - pickled above
+            function = pickle.loads(pickled)  # noqa: S301 - pickled above
+            import numpy as np  # noqa: PLC0415
+            import pyarrow as pa  # noqa: PLC0415
+
+            # numpy 1 takes sums of a uint64 and a number for floats: keys would be others than the driver's.
+            found = [[int(part) for part in each.__version__.split(".")[:2]] for each in (np, pa)]
+            if any(own < least for own, least in zip(found, oldest, strict=True)):
+                raise ImportError("too old")
+            return function
         except (ImportError, AttributeError) as error:  # the latter: a name that another version lacks
             import platform  # noqa: PLC0415
             import sys  # noqa: PLC0415
@@ -89,13 +100,12 @@ def _loader() -> Callable[[bytes], Any]:
                 what = f"has no {error.name}"
             else:
                 known = {each.metadata["Name"]: each.version for each in metadata.distributions()}
-                found = " and ".join(
-                    f"{name} {known.get(name, 'of no known version')}" for name in ("numpy", "pyarrow")
-                )
-                what = f"has {found}, which can't run what was sent ({error})"
+                both = " and ".join(f"{name} {known.get(name, 'of no known version')}" for name in ("numpy", "pyarrow"))
+                what = f"has {both}, which can't run what was sent ({error})"
+            least, other = (".".join(map(str, each)) for each in oldest)
             raise ImportError(
-                f"the Python of a Spark worker, {sys.executable} on {platform.node()}, {what}. Install numpy 2.1 and "
-                f"pyarrow 18 or later there, or set PYSPARK_PYTHON, or spark.pyspark.python, to a Python "
+                f"the Python of a Spark worker, {sys.executable} on {platform.node()}, {what}. Install numpy {least} "
+                f"and pyarrow {other} or later there, or set PYSPARK_PYTHON, or spark.pyspark.python, to a Python "
                 f"{sys.version_info[0]}.{sys.version_info[1]} that has them, before Spark starts"
             ) from None
 
