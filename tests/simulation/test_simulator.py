@@ -41,6 +41,21 @@ def test_another_seed_gives_other_events():
     assert run_schedule("delta", 4).events != run_schedule("delta", 5).events
 
 
+@pytest.mark.parametrize("act", ["append", "clean_log"])
+def test_what_others_do_right_after_a_commit_to_a_store_is_no_doubt_about_it(act):
+    """They write on, or remove the version behind a checkpoint, before zonal looks at it once more."""
+    plain = run_schedule("delta-store", 46, things=lambda *_: [])
+    reads = [event for event in plain.events if event.kind == "read"]
+    number = max(at for at, event in enumerate(reads, 1) if "_delta_log" in event.path)
+
+    def things(_, ledger, __):
+        return [Thing("read", number, act, meanwhile=ledger.several("append", act))]
+
+    found = run_schedule("delta-store", 46, things=things)
+    assert plain.outcome == found.outcome == "done", found.told
+    assert not found.violations
+
+
 def test_other_threads_do_not_move_the_clock(tmp_path):
     world = World(tmp_path)
     with seeded(world, "a seed"):

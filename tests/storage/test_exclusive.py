@@ -49,6 +49,15 @@ def test_a_store_is_checked_once(folder, server):
     assert server.objects() == ["t/_delta_log/a", "t/_delta_log/b", "t/_delta_log/c"]
 
 
+def test_an_object_that_is_gone_was_not_overwritten(folder, server):
+    """Another writer makes a checkpoint right after a commit, and removes the versions before it."""
+    put(folder)
+    server.client.delete_object(Bucket="box", Key="t/_delta_log/a")
+    assert not folder.is_overwritten("a", "mine")
+    server.client.put_object(Bucket="box", Key="t/_delta_log/a", Body=b"theirs")
+    assert folder.is_overwritten("a", "mine")
+
+
 def test_an_interrupt_during_the_request_leaves_the_outcome_open(folder, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -83,7 +83,7 @@ class Place(Protocol):
         """Let files that were brought back stay."""
 
     def mark_undone(self, run: str) -> None:
-        """Give the manifest its other name."""
+        """Give the manifest its other name, unless the run may still be moving files."""
 
     def drop(self, run: str, numbers: Collection[int]) -> None:
         """Delete files for good."""

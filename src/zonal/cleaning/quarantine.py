@@ -85,6 +85,12 @@ class Quarantine:
                     return Held(run, _latest(written.time, run), files, is_undone=name == UNDONE)
             return Held(run, _latest(self._place.opened(run), run), (), is_undone=True)
 
+    def missing(self, files: Sequence[Spare]) -> list[Spare]:
+        """Return those of some files whose places in the table's folder are empty."""
+        with _told("The table's files can't be looked at"):
+            there = self._place.map(lambda file: self._place.is_there(file.path), files)
+            return [file for file, is_there in zip(files, there, strict=True) if not is_there]
+
     # --- in and out ---
 
     def open(self, run: str) -> datetime:
@@ -113,11 +119,9 @@ class Quarantine:
         moved: list[Spare] = []
         notes: list[str] = []
         for _, group in groupby(enumerate(files, 1), lambda each: each[1].reason):
-            for number, file, stays in self._place.map(lambda each: (*each, self._move(run, *each)), group):
-                if stays is None or stays.startswith("It isn't known"):
-                    moved.append(file)
-                if stays:
-                    notes.append(stays)
+            for number, file, (may_be_here, note) in self._place.map(lambda at: (*at, self._move(run, *at)), group):
+                moved += [file] if may_be_here else []
+                notes += [note] if note else []
                 report(Step("moving files", done=number, total=len(files)))
         self._place.settle(run, [file.path for file in moved])
         return Moved(tuple(moved), tuple(notes))
@@ -137,8 +141,7 @@ class Quarantine:
                 place.prepare_return(run, UNDONE if held.is_undone else MANIFEST)
             done = place.map(lambda each: place.move_back(run, each[0], each[1].path), here)
             back = [file for (_, file), is_back in zip(here, done, strict=True) if is_back]
-            there = place.map(lambda each: place.is_there(each[1].path), wanted)
-            lost = [file.path for (_, file), is_there in zip(wanted, there, strict=True) if not is_there]
+            lost = [file.path for file in self.missing([file for _, file in wanted])]
             place.settle_return([file.path for file in back])
             if paths is None and not held.is_undone:
                 place.mark_undone(run)
@@ -167,14 +170,15 @@ class Quarantine:
         if not known:
             raise ZonalError(f"There is no run {quoted(run)} in quarantine. {suggestion(run, self.runs())}")
 
-    def _move(self, run: str, number: int, file: Spare) -> str | None:
-        """Move a file here; return None where it was, else what to say of it: nothing where it is gone."""
+    def _move(self, run: str, number: int, file: Spare) -> tuple[bool, str]:
+        """Move a file here; return whether it may be here now, and what is to be said of it."""
         name = quoted(file.path, limit=300)
         try:
             problem = self._place.move_in(run, number, file.path)
         except OSError as error:
-            return f"It isn't known whether {name} was moved ({_plain(error)}): {option('undo', run)} brings it back."
-        return f"{name} stays: it can't be moved ({problem})." if problem else problem
+            back = option("undo", run)
+            return True, f"It isn't known whether {name} was moved ({_plain(error)}): {back} brings it back."
+        return problem is None, f"{name} stays: it can't be moved ({problem})." if problem else ""
 
     def _refuse_taken(self, run: str, wanted: Sequence[tuple[int, Spare]]) -> None:
         answers = self._place.map(lambda each: self._place.is_taken(run, each[0], each[1].path), wanted)

@@ -102,8 +102,8 @@ class StorePlace:
             problem = self._problem_with(path, seen, target)
         except FileNotFoundError:
             return ""
-        except OSError as error:
-            return _plain(error)
+        except (OSError, TakenError) as error:
+            return _plain(error) or "the store reports a conflict"
         return self._delete(path) if problem is None else problem
 
     def _problem_with(self, path: str, seen: StoredObject, target: str) -> str | None:
@@ -141,7 +141,7 @@ class StorePlace:
 
     def prepare_return(self, run: str, manifest: str) -> None:
         """Find out whether the store copies on the condition that a name is free: over an object of this run's own."""
-        self._keeps_copies = _MOVING in self._objects.objects(f"{FOLDER}/{run}")
+        self._keeps_copies = self._is_moving(run)
         probe = _at(run, DRAFT)
         self._create(probe, b"")
         try:
@@ -199,8 +199,11 @@ class StorePlace:
         """Do nothing: a store keeps what it has answered for."""
 
     def mark_undone(self, run: str) -> None:
-        """Create the manifest under its other name, which counts from then on, and remove the first."""
-        body = self._objects.read(_at(run, MANIFEST))
+        """Create the manifest under its other name, which counts from then on, and remove the first.
+
+        As long as files may be moved, the run isn't undone for good.
+        """
+        body = None if self._is_moving(run) else self._objects.read(_at(run, MANIFEST))
         if body is not None:
             self._create(_at(run, UNDONE), body)
             self._objects.remove([_at(run, MANIFEST)])
@@ -220,6 +223,9 @@ class StorePlace:
             yield from pool.map(function, items)
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def _is_moving(self, run: str) -> bool:
+        return _MOVING in self._objects.objects(f"{FOLDER}/{run}")
 
     def _create(self, name: str, body: bytes) -> None:
         """Create an object of this run's own; one of equal content is this one, whose answer got lost."""

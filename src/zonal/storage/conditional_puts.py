@@ -62,11 +62,15 @@ class ConditionalPuts:
             return self._found(name, body, error)
 
     def is_overwritten(self, name: str, text: str) -> bool:
-        """Tell whether an object has another content now; False where it can't be read."""
+        """Tell whether an object has another content now; False where it can't be read.
+
+        One that is gone was not overwritten: other writers remove versions behind their checkpoints.
+        """
         try:
-            return self._objects.read(name) != text.encode()
+            found = self._objects.read(name)
         except OSError:
             return False
+        return found is not None and found != text.encode()
 
     def _found(self, name: str, body: bytes, reason: object) -> bool:
         """Tell by what the name holds now whether the object was created."""

@@ -217,7 +217,7 @@ def _purged(source: Cleanable, retention: Retention, report: Progress) -> Cleani
 def _old_runs(source: Cleanable, quarantine: Quarantine, retention: Retention) -> tuple[list[Held], tuple[str, ...]]:
     """Return the runs that may be deleted, and say which stay: one that is young, or that has what the table needs.
 
-    A file in quarantine that the table needs by now may be the only one of its name.
+    A file in quarantine that the table needs by now may be the only one of its name, unless its place is taken.
     """
     old, notes = [], []
     needed = source.needed(replace(retention, expire=None if is_expirable(source) else timedelta(0)))
@@ -225,10 +225,11 @@ def _old_runs(source: Cleanable, quarantine: Quarantine, retention: Retention) -
     for run in quarantine.runs():
         held = quarantine.read(run)
         taken = [file for file in held.files if not needed.isdisjoint(spellings(f"{root}/{file.path}"))]
+        taken = quarantine.missing(taken) if taken and not held.is_undone else []
         if held.time > retention.stale:
             age = duration_name(retention.older_than)
             notes.append(f"Run {run} stays: it is younger than {age} ({option('older_than')}).")
-        elif taken and not held.is_undone:
+        elif taken:
             notes.append(
                 f"Run {run} stays: the table needs {quoted(taken[0].path, limit=300)} by now. Bring it back with "
                 f"{option('undo', run)}."
