@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from zonal.cleaning.enclosure import StoredFile, look
-from zonal.cleaning.places import DRAFT, FOLDER, MANIFEST, UNDONE, Item, Result, Written
+from zonal.cleaning.places import DRAFT, FOLDER, MANIFEST, UNDONE, Item, Manifest, Result
 from zonal.errors import TableError, quoted
 from zonal.plan.run import RUN_FOLDER
 from zonal.storage import Storage
@@ -19,7 +19,7 @@ _LINKLESS = {errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
 
 
 class DiskPlace:
-    """The quarantine of the table at a local folder; see `Place`. Links are never followed."""
+    """The quarantine of the table at a local folder; see `QuarantinePlace`. Links are never followed."""
 
     def __init__(self, storage: Storage, root: str) -> None:
         self._storage, self._root = storage, Path(root)
@@ -39,10 +39,10 @@ class DiskPlace:
         folder = self._top / run
         return folder.is_dir() and not folder.is_symlink()
 
-    def read(self, run: str, name: str) -> Written | None:
+    def read(self, run: str, name: str) -> Manifest | None:
         """Read a manifest; None where there is none of this name."""
         path = self._top / run / name
-        return Written(path.read_text(encoding="utf-8"), _time(path)) if path.exists() else None
+        return Manifest(path.read_text(encoding="utf-8"), _time(path)) if path.exists() else None
 
     def opened(self, run: str) -> datetime:
         """Return when a run without a manifest was opened."""
@@ -85,7 +85,7 @@ class DiskPlace:
                 (self._top / run / name).unlink()
 
     def move_in(self, run: str, number: int, path: str) -> str | None:
-        """Rename a file; see `Place`."""
+        """Rename a file; see `QuarantinePlace`."""
         place = self._place(run, number)
         try:
             seen = look(self._storage, [path])[0]
@@ -119,7 +119,7 @@ class DiskPlace:
         return _exists(target) and not target.samefile(self._place(run, number))
 
     def move_back(self, run: str, number: int, path: str) -> bool:
-        """Link a file to its path, and remove its name here; see `Place`."""
+        """Link a file to its path, and remove its name here; see `QuarantinePlace`."""
         place, target = self._place(run, number), self._root / path
         if not _exists(place):
             return False

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Written:
+class Manifest:
     """A manifest as the storage has it."""
 
     text: str
@@ -22,7 +22,7 @@ class Written:
     """When it was written, by the storage's clock."""
 
 
-class Place(Protocol):
+class QuarantinePlace(Protocol):
     """The quarantine in one table's folder. Its runs have names, and their files numbers; paths are the table's.
 
     What fails is an `OSError`. Interrupted anywhere, every file is in its old place, in the new one, or in both.
@@ -37,7 +37,7 @@ class Place(Protocol):
     def has(self, run: str) -> bool:
         """Tell whether there is a run of this name."""
 
-    def read(self, run: str, name: str) -> Written | None:
+    def read(self, run: str, name: str) -> Manifest | None:
         """Read a manifest; None where there is none of this name."""
 
     def opened(self, run: str) -> datetime:

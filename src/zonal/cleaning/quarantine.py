@@ -17,7 +17,7 @@ from itertools import groupby
 
 from zonal.cleaning.disk_place import DiskPlace
 from zonal.cleaning.enclosure import is_plain
-from zonal.cleaning.places import FOLDER, MANIFEST, UNDONE, Place
+from zonal.cleaning.places import FOLDER, MANIFEST, UNDONE, QuarantinePlace
 from zonal.cleaning.spares import Spare
 from zonal.cleaning.store_place import StorePlace
 from zonal.errors import TableError, ZonalError, option, quoted, suggestion
@@ -49,7 +49,7 @@ class Moved:
     notes: tuple[str, ...] = ()
 
 
-def place_of(storage: Storage) -> Place:
+def place_of(storage: Storage) -> QuarantinePlace:
     """Return where the quarantine of a table's folder lies; a storage without a way to move files is refused."""
     if (root := local_path(storage.root)) is not None:
         return DiskPlace(storage, root)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 
-from zonal.cleaning.places import DRAFT, FOLDER, MANIFEST, UNDONE, Item, Result, Written
+from zonal.cleaning.places import DRAFT, FOLDER, MANIFEST, UNDONE, Item, Manifest, Result
 from zonal.errors import quoted
 from zonal.storage.objects import Objects, RefusedError, StoredObject, TakenError
 
@@ -17,7 +17,7 @@ _LARGEST_COPY = {"s3": 5 * 2**30}
 
 
 class StorePlace:
-    """The quarantine of the table whose folder some objects are in; see `Place`.
+    """The quarantine of the table whose folder some objects are in; see `QuarantinePlace`.
 
     The original is deleted only when its copy was looked at, and from that request on the copy stays. As long as such a
     request may still be under way, it may meet a file that was brought back: then bringing back only copies.
@@ -38,13 +38,13 @@ class StorePlace:
         """Tell whether there is an object of this run."""
         return bool(self._objects.objects(f"{FOLDER}/{run}"))
 
-    def read(self, run: str, name: str) -> Written | None:
+    def read(self, run: str, name: str) -> Manifest | None:
         """Read a manifest; None where there is none of this name."""
         seen, body = self._objects.look(_at(run, name)), self._objects.read(_at(run, name))
         if seen is None or body is None:
             return None
         try:
-            return Written(body.decode(), seen.time)
+            return Manifest(body.decode(), seen.time)
         except UnicodeDecodeError as error:
             raise OSError(f"{quoted(_at(run, name))} isn't text ({error.reason})") from None
 
@@ -90,7 +90,7 @@ class StorePlace:
             self._objects.remove([_at(run, name) for name in (MANIFEST, _MOVING, DRAFT)])
 
     def move_in(self, run: str, number: int, path: str) -> str | None:
-        """Copy an object, look at the copy, and delete the original; see `Place`."""
+        """Copy an object, look at the copy, and delete the original; see `QuarantinePlace`."""
         target = _at(run, str(number))
         try:
             seen = self._objects.look(path)
@@ -158,7 +158,7 @@ class StorePlace:
         return self._objects.look(path) is not None and not self._is_back(_at(run, str(number)), path)
 
     def move_back(self, run: str, number: int, path: str) -> bool:
-        """Copy an object to its path, look at it, and delete the one that is here; see `Place`."""
+        """Copy an object to its path, look at it, and delete the one that is here; see `QuarantinePlace`."""
         place = _at(run, str(number))
         seen = self._objects.look(place)
         if seen is None:
