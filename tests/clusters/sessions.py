@@ -14,6 +14,9 @@ LOOPBACK = {
     "spark.driver.extraJavaOptions": QUICK,
     "spark.executor.extraJavaOptions": QUICK,
     "spark.sql.shuffle.partitions": "2",
+    # The settings that the JVM was started with are defaults of all later sessions of the process.
+    "spark.task.maxFailures": "4",
+    "spark.speculation": "false",
 }
 
 
