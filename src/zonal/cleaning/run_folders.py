@@ -13,6 +13,7 @@ from zonal.errors import TableError, option, quoted
 from zonal.plan.run import RUN_FOLDER, began
 from zonal.storage import Storage
 from zonal.storage.causes import STORAGE_ERRORS
+from zonal.storage.folders import entries_in
 from zonal.values.durations import duration_name
 
 
@@ -63,7 +64,7 @@ def _runs(storage: Storage, parent: str) -> list[_Run]:
     filesystem, top = storage.locate(parent)
     runs: dict[str, _Run] = {}
     try:
-        for info in filesystem.get_file_info(pyarrow.fs.FileSelector(top, allow_not_found=True)):
+        for info in entries_in(filesystem, top):
             match = RUN_FOLDER.fullmatch(info.base_name)
             start = began(match["run"]) if match else None
             if match is None or start is None or info.type != pyarrow.fs.FileType.Directory:
