@@ -1,14 +1,20 @@
 """`cluster` in an object store: every row kept, beside other writers and through faults, and nothing left behind."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from deltalake.exceptions import CommitFailedError
 
-from support.cluster_tables import assert_same_rows, never
+from support.cluster_tables import assert_same_rows, never, telemetry
 from support.local_runner import run_here
 from support.s3_server import CUT, SLOW_DOWN, Fault
 from support.store_contract import ROWS, Made, StoreContract
-from zonal.errors import CommitUnknownError, TableError, ZonalError
+from zonal.errors import CommitUnknownError, ConflictError, TableError, ZonalError
 from zonal.storage import objects
 
 pytest.importorskip("obstore", reason="obstore needs Python 3.11")
@@ -28,6 +34,33 @@ class TestContract(StoreContract):
 @pytest.fixture
 def table(server):
     return Made("delta", server, None)()
+
+
+def test_appends_and_deletes_of_another_library_go_on_beside_several_runs(table):
+    """delta-rs writes all the time, by its own conditional puts; whoever loses a version tries again."""
+    parts = [telemetry(40, number, first=9000 + 40 * number) for number in range(6)]
+    deleted = [f"id >= {start} and id < {start + 50}" for start in range(0, 1000, 250)]
+
+    def until_done(act):
+        for _ in range(30):
+            with suppress(CommitFailedError):
+                return act()
+        raise AssertionError("it never came through")
+
+    with ThreadPoolExecutor(2) as pool:
+        others = [pool.submit(until_done, partial(table.append, part)) for part in parts]
+        others += [pool.submit(until_done, lambda where=where: table.table.delete(where)) for where in deleted]
+        versions = []
+        while not versions or not all(other.done() for other in others):
+            with suppress(ConflictError):
+                versions += table.cluster(by=["x", "y"], target_file_size=20_000).run.versions
+        for other in others:
+            other.result()
+    assert len(versions) == len(set(versions))
+    gone = [number for start in range(0, 1000, 250) for number in range(start, start + 50)]
+    kept = ROWS.filter(pc.invert(pc.is_in(ROWS["id"], pa.array(gone))))
+    assert_same_rows(table.rows(), pa.concat_tables([kept, *parts]))
+    assert table.leftovers() == []
 
 
 def test_a_copy_to_plain_parquet_is_refused_before_any_work(table):

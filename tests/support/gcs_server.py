@@ -11,6 +11,7 @@ import sys
 import uuid
 from base64 import b64encode
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from email.parser import BytesParser
 from hashlib import md5
 from itertools import count
@@ -33,6 +34,12 @@ class Stored:
 
     body: bytes
     generation: int
+    time: datetime
+
+    @property
+    def stamp(self):
+        """Its time, as listings have it."""
+        return self.time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class GcsServer:
@@ -115,7 +122,7 @@ class Bucket:
             now = self._objects[name].generation if name in self._objects else 0
             if int(condition) != now:
                 return None
-        self._objects[name] = Stored(body, next(self._numbers))
+        self._objects[name] = Stored(body, next(self._numbers), datetime.now(timezone.utc))
         return self._objects[name]
 
     def _content(self, request, name):
@@ -123,7 +130,7 @@ class Bucket:
         found = self._objects[name]
         headers = {
             "x-goog-generation": str(found.generation), "ETag": f'"{found.generation}"',
-            "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT", "Accept-Ranges": "bytes",
+            "Last-Modified": found.time.strftime("%a, %d %b %Y %H:%M:%S GMT"), "Accept-Ranges": "bytes",
             "x-goog-hash": f"md5={_md5(found.body)}",
         }  # fmt: skip
         total = len(found.body)
@@ -175,7 +182,7 @@ class Bucket:
         return {
             "kind": "storage#object", "bucket": "box", "name": name, "id": f"box/{name}/{found.generation}",
             "generation": str(found.generation), "metageneration": "1", "size": str(len(found.body)),
-            "timeCreated": TIME, "updated": TIME, "md5Hash": _md5(found.body), "storageClass": "STANDARD",
+            "timeCreated": found.stamp, "updated": found.stamp, "md5Hash": _md5(found.body), "storageClass": "STANDARD",
         }  # fmt: skip
 
     def _uploaded(self, request):
@@ -214,7 +221,13 @@ class Bucket:
         if not name:
             return self._listed_xml(request.args)
         if request.method == "PUT":
-            done = self._put(name, request.get_data(), request.headers.get("x-goog-if-generation-match"))
+            body = request.get_data()
+            if (source := request.headers.get("x-goog-copy-source")) is not None:
+                copied = self._objects.get(unquote(source).removeprefix("box/"))
+                if copied is None:
+                    return _problem(404)
+                body = copied.body
+            done = self._put(name, body, request.headers.get("x-goog-if-generation-match"))
             if done is None:
                 return _problem(412)
             return Response(headers={"ETag": f'"{done.generation}"', "x-goog-generation": str(done.generation)})
@@ -229,7 +242,7 @@ class Bucket:
         names, folders = self._below(args.get("prefix", ""), args.get("delimiter", ""))
         names = [name for name in names if name > args.get("start-after", "")]
         found = "".join(
-            f"<Contents><Key>{escape(name)}</Key><LastModified>{TIME}</LastModified>"
+            f"<Contents><Key>{escape(name)}</Key><LastModified>{self._objects[name].stamp}</LastModified>"
             f"<ETag>{self._objects[name].generation}</ETag><Size>{len(self._objects[name].body)}</Size></Contents>"
             for name in names
         )

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake.exceptions import CommitFailedError
 
+from support.cleaning import cleaned, now
 from support.cluster_tables import Meanwhile, assert_same_rows, parts_of, telemetry
 from support.store_tables import StoredDelta, stored_home
 from zonal.errors import TableError
@@ -58,6 +59,19 @@ class StoreContract:
         assert done.run.conflicts
         assert_same_rows(table.rows(), ROWS.slice(100))
         assert table.leftovers() == []
+
+    def test_spare_files_go_to_quarantine_come_back_and_are_deleted(self, made):
+        table = made()
+        old = table.ever()
+        table.cluster(by=["x", "y"])
+        done = cleaned(table, now())
+        assert {path for path in old if path not in table.server.objects()} == old
+        assert cleaned(table, undo=done.run, yes=False).files
+        assert old <= set(table.server.objects())
+        assert len(cleaned(table, now()).files) == len(done.files)
+        assert len(cleaned(table, now(), purge=True).files) == len(done.files)
+        assert not table.quarantined()
+        assert_same_rows(table.rows(), ROWS)
 
     def test_a_table_is_copied_into_a_delta_table_of_the_store(self, made):
         table, copy = made(), StoredDelta(made.server, "copies/new")

@@ -24,10 +24,11 @@ class StoredHome(Home):
 
     def quarantined(self):
         """The names of objects in quarantine, by run."""
-        found = {}
-        for key in self.server.objects(f"{self.top}/_zonal_quarantine/"):
-            run, _, name = key.removeprefix(f"{self.top}/_zonal_quarantine/").partition("/")
-            found.setdefault(run, []).append(name)
+        found, folder = {}, f"{self.top}/_zonal_quarantine/"
+        for key in self.server.objects():
+            if key.startswith(folder):
+                run, _, name = key.removeprefix(folder).partition("/")
+                found.setdefault(run, []).append(name)
         return found
 
     def leftovers(self):

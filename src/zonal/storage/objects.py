@@ -205,7 +205,9 @@ class Objects:
             with self._told():
                 obstore.delete(self._opened, list(names))
         except MissingError:
-            pass
+            # Stores other than S3 end at the first that isn't there, before others are gone.
+            for name in names if len(names) > 1 else ():
+                self.remove([name])
 
     @contextmanager
     def _told(self) -> Iterator[None]:
