@@ -82,6 +82,7 @@ bench: $(BENCH) $(INTEROP)/.bench ## measure the kernel, the layouts and the rew
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.growing
 	$(INTEROP)/bin/python -m benchmarks.growing_tables --docs docs
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.carrying
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.stores
 	$(BIN)/python -m benchmarks.layouts
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.auditing
