@@ -42,4 +42,4 @@ class TestBeside(DeltaBeside):
 
 
 def test_of_many_processes_one_gets_each_version(server):
-    check_race(server, processes=8, commits=10)
+    check_race(server, processes=8, commits=50)
