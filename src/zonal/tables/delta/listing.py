@@ -99,6 +99,9 @@ class LogFolder:
         """List the folder; a folder that doesn't exist or has no log raises a `TableError`."""
         try:
             infos = filesystem.get_file_info(pa.fs.FileSelector(folder))
+        except FileNotFoundError:
+            above, _, name = folder.rpartition("/")
+            raise TableError(f"There is no Delta table in {quoted(above, limit=300)}: it has no {name}.") from None
         except STORAGE_ERRORS as error:
             raise TableError(
                 f"Can't list {quoted(folder, limit=300)}, so there is no Delta table to read: {told(error)}"
