@@ -10,7 +10,6 @@ from support.cluster_tables import Delta
 from support.delta_vectors import Vectored
 from support.local_runner import run_here
 from support.s3_server import S3Server
-from support.store_tables import BUCKET
 from zonal.verbs.cluster import cluster
 
 
@@ -33,7 +32,7 @@ class Mirrored(Delta):
             server.stop()
 
     def _cluster(self, runner, asked):
-        location, options = f"delta:{BUCKET}{self.bucket.prefix}".rstrip("/"), self.bucket.server.options
+        location, options = f"delta:{S3Server.place}{self.bucket.prefix}".rstrip("/"), self.bucket.server.options
         return cluster(location, spark=self._mirrored(runner), storage_options=options, **grouped(**asked))
 
     def _mirrored(self, act):
