@@ -1,11 +1,13 @@
 """The process that forks zonal's own workers: where it can be used, and that Spark's own does the rest."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from zonal.spark import daemon
-from zonal.spark.session import _options, spark_session
+from zonal.spark.session import _options
 
 HOME = Path(daemon.__file__).parents[2]
 
@@ -33,25 +35,26 @@ def test_a_session_with_another_python_has_the_daemon_of_spark(monkeypatch):
     assert name not in _options("local[2]", {})
 
 
+LOADED = """
+import os, sys
+import pyarrow as pa
+from zonal.spark.session import spark_session
+
+def loaded(batches):
+    parent = open(f"/proc/{os.getppid()}/cmdline").read()
+    zipped = ".zip" in sys.modules["pyspark"].__file__
+    found = ["zonal.worker.tasks" in sys.modules, "zonal.spark.daemon" in parent, zipped]
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"found": [str(found)]})
+
+with spark_session(master="local[1]") as spark:
+    print(spark.range(1).mapInArrow(loaded, "found string").collect()[0].found)
+"""
+
+
 @pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="it looks into /proc")
 def test_workers_are_forked_from_it_with_all_imports_done():
-    def loaded(batches):
-        import os
-        import sys
-
-        import pyarrow as pa
-
-        parent = open(f"/proc/{os.getppid()}/cmdline").read()  # noqa: SIM115
-        found = [
-            "zonal.worker.tasks" in sys.modules,
-            "zonal.spark.daemon" in parent,
-            ".zip" in sys.modules["pyspark"].__file__,
-        ]
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({"found": [str(found)]})
-
-    if not Path("/proc/self/cmdline").exists():
-        pytest.skip("it looks into /proc")
-    with spark_session(conf={"spark.master": "local[1]"}) as spark:
-        rows = spark.range(1).mapInArrow(loaded, "found string").collect()
-    assert [row.found for row in rows] == ["[True, True, False]"]
+    command = [sys.executable, "-W", "ignore", "-c", LOADED]
+    told = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert told.stdout.strip() == "[True, True, False]", told.stderr[-3000:]

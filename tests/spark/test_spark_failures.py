@@ -174,7 +174,7 @@ def with_bare(*given):
             return found.__exit__(*error)
     return Environment()
 session._environment = with_bare
-with session.spark_session(master="local[1]") as spark:
+with session.spark_session(master="local[1]", conf={"spark.python.daemon.module": "pyspark.daemon"}) as spark:
     attempt("lacks", lambda: zonal.cluster(name, by=["x"], spark=spark, database=None))
     attempt("clustered", lambda: spark.range(9).transform(zonal.clustered("zorder(id)", files=2)))
     bare.unlink()
