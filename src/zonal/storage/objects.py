@@ -25,6 +25,8 @@ COMMITTED_IN = ("s3", "gs", "abfss")
 _RETRIES = {"max_retries": ATTEMPTS, "retry_timeout": timedelta(minutes=2)}
 _NEAR = 1024**2
 """Ranges that are less than so many bytes apart are read by one request: waiting for another takes longer."""
+_ENDLESS = re.compile(r"status code: 416|non-partial response")
+"""An empty object has no end, and some servers know no ranges: then the whole is asked for."""
 _REFUSED = re.compile(r"status code: (4\d\d|501)")
 _COMPARED_AT_ONCE = 8 * 2**20
 _REFUSALS = ("PermissionDeniedError", "UnauthenticatedError", "NotSupportedError", "UnknownConfigurationKeyError")
@@ -128,16 +130,14 @@ class Objects:
         """Return up to so many bytes from an object's end, and the size of the whole object, by one request."""
         import obstore  # noqa: PLC0415
 
-        try:
-            found = obstore.get(self._opened, name, options={"range": {"suffix": count}})
+        with self._caused(name):
+            try:
+                found = obstore.get(self._opened, name, options={"range": {"suffix": count}})
+            except _errors() as error:
+                if not _ENDLESS.search(str(error)):
+                    raise
+                found = obstore.get(self._opened, name)
             return memoryview(found.bytes()), int(found.meta["size"])
-        except FileNotFoundError:
-            raise FileNotFoundError(ENOENT, strerror(ENOENT), name) from None
-        except _errors() as error:
-            if re.search("416|non-partial response", str(error)):  # an empty object has no end
-                whole = self.read(name)
-                return memoryview(whole or b""), len(whole or b"")
-            raise OSError(hidden(str(_in_one_line(error)), self._store.secrets)) from None
 
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
         """Return ranges of an object, each from its first number up to the second; near ones by one request."""
@@ -146,13 +146,19 @@ class Objects:
         if not ranges:
             return []
         starts, stops = map(list, zip(*ranges, strict=True))
-        try:
+        with self._caused(name):
             parts = obstore.get_ranges(self._opened, name, starts=starts, ends=stops, coalesce=_NEAR)
+        return [memoryview(part) for part in parts]
+
+    @contextmanager
+    def _caused(self, name: str) -> Iterator[None]:
+        """Turn errors of reading into those of a file system, which say the cause alone."""
+        try:
+            yield
         except FileNotFoundError:
             raise FileNotFoundError(ENOENT, strerror(ENOENT), name) from None
         except _errors() as error:
             raise OSError(hidden(str(_in_one_line(error)), self._store.secrets)) from None
-        return [memoryview(part) for part in parts]
 
     def look(self, name: str) -> StoredObject | None:
         """Return what the store tells of an object; None if there is none of this name."""
