@@ -73,6 +73,12 @@ class Placement:
         """Count the words of a key."""
         return len(next(iter(self.cuts.values())).borders)
 
+    @property
+    def encoded(self) -> frozenset[str]:
+        """Return the columns of few values that no key is made of: they may stay as their files have them."""
+        ranked = {*self.layout.columns, *(self.ties or ())}
+        return frozenset(self.few_valued) - ranked
+
     @cached_property
     def tasks(self) -> int:
         """Count the tasks."""

@@ -1,6 +1,6 @@
 """Columns by name: dotted paths to struct leaves, and which types can be clustered by."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,3 +62,12 @@ def _paths(fields: pa.Schema | pa.StructType, name: str) -> Iterator[tuple[int, 
             yield (position,)
         elif pa.types.is_struct(field.type) and name.startswith(field.name + "."):
             yield from ((position, *rest) for rest in _paths(field.type, name[len(field.name) + 1 :]))
+
+
+def with_dictionaries(schema: pa.Schema, columns: Iterable[pa.ChunkedArray]) -> pa.Schema:
+    """Return the schema with the types of those columns that are dictionary-encoded."""
+    fields = [
+        field.with_type(column.type) if pa.types.is_dictionary(column.type) else field
+        for field, column in zip(schema, columns, strict=True)
+    ]
+    return pa.schema(fields, schema.metadata)

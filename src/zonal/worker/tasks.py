@@ -33,7 +33,7 @@ def read_step(reading: Reading, storage: Storage, placement: Placement) -> Worke
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         forget_archives()
-        reader = Reader(reading, storage)
+        reader = Reader(reading, storage, encoded=placement.encoded)
         task_of_piece = placement.task_of_file[placement.file_of_piece]
         form = Form(reading.schema, placement.key_count, placement.few_valued)
         for batch in batches:

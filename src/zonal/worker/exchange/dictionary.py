@@ -29,11 +29,22 @@ def with_numbers(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     """Return the rows with these columns dictionary-encoded, with one dictionary per column."""
     for name in names:
         at = rows.schema.get_field_index(name)
-        column = rows.column(at).combine_chunks()
-        whole = column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
-        encoded = whole.dictionary_encode()
+        column = rows.column(at)
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        encoded = _one_array(column.unify_dictionaries())
         rows = rows.set_column(at, rows.schema.field(at).with_type(encoded.type), encoded)
     return rows
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Join the chunks of a column that have one dictionary."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if not column.num_chunks:
+        return pa.array([], column.type)
+    indices = pa.concat_arrays([chunk.indices for chunk in column.chunks])
+    return pa.DictionaryArray.from_arrays(indices, column.chunk(0).dictionary)
 
 
 def numbers_of(rows: pa.Table, names: Sequence[str]) -> pa.Table:

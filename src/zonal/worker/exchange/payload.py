@@ -75,9 +75,11 @@ def encode(
     whole = pa.Table.from_arrays([*keys, *taken.columns], schema=form.rows)
     odd = odd_leaves(numbered)  # most tables have none; then no payload is searched
     values = values_of(numbered, form.few_valued, form.values).serialize() if form.few_valued else b""
+    # Other tasks use the other processors: more threads would only wait for each other.
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     sink = pa.BufferOutputStream()
     places: list[_Place] = []
-    with pa.ipc.new_stream(sink, form.rows, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+    with pa.ipc.new_stream(sink, form.rows, options=options) as stream:
         stream.write_batch(whole.slice(0, 1).to_batches()[0].slice(0, 0))  # the schema goes out with the first batch
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             before = sink.tell()

@@ -1,7 +1,7 @@
 """Open Parquet data files and read single columns of single row groups, with errors that name the file."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -24,6 +24,10 @@ class RowGroupSize:
     """Bytes in the file, compressed."""
     codec: str
     """Compression codec of its largest column, by Arrow's name."""
+
+
+BATCH_ROWS, BATCH_BYTES = 65_536, 32 * 1024**2
+"""Most rows of a batch, and about the most bytes: the less, the sooner memory that is in caches is used again."""
 
 
 class DataFile:
@@ -62,16 +66,47 @@ class DataFile:
 
     def read(self, row_group: int, fields: Sequence[int]) -> pa.Table:
         """Return these top-level fields of a row group, in the file's order."""
-        # By number: `ParquetFile.read_row_group` goes by dotted names, and a name may have dots itself.
+        data = self._file.reader.read_row_group(
+            row_group, column_indices=self._loaded(row_group, fields), use_threads=False
+        )
+        self._check_rows(row_group, data.num_rows)
+        return data
+
+    def batches(self, row_group: int, fields: Sequence[int], encoded: Collection[int] = ()) -> Iterator[pa.Table]:
+        """Yield the rows of a row group, in order, in parts of a bounded size.
+
+        Of the fields in `encoded`, which are flat texts, the dictionaries and indices of the file are kept.
+        """
+        rows = self.group_rows[row_group]
+        most = min(
+            BATCH_ROWS, max(1024, BATCH_BYTES * rows // max(self.footer.row_group(row_group).total_byte_size, 1))
+        )
+        reader = self._file.reader
+        if encoded:
+            kept = [self.schema.leaves(field).start for field in encoded]
+            reader = _parquet_file(self.path, self._source, self.footer, kept).reader
+        leaves = self._loaded(row_group, fields)
+        read = 0
+        for batch in reader.iter_batches(most, row_groups=[row_group], column_indices=leaves, use_threads=False):
+            read += batch.num_rows
+            yield pa.Table.from_batches([batch])
+        self._check_rows(row_group, read)
+
+    def _loaded(self, row_group: int, fields: Sequence[int]) -> list[int]:
+        """Return the numbers of the leaves of fields, whose column chunks are fetched where the storage is far.
+
+        By number: the methods of `ParquetFile` go by dotted names, and a name may have dots itself.
+        """
         leaves = [leaf for field in fields for leaf in self.schema.leaves(field)]
         if isinstance(self._source, RangedFile):
             group = self.footer.row_group(row_group)
             self._source.load([_place(group.column(leaf)) for leaf in leaves])
-        data = self._file.reader.read_row_group(row_group, column_indices=leaves, use_threads=False)
-        expected = self.group_rows[row_group]
-        if data.num_rows != expected:
-            raise FileError(f"row group {row_group} has {data.num_rows:,} rows, but its footer says {expected:,}")
-        return data
+        return leaves
+
+    def _check_rows(self, row_group: int, read: int) -> None:
+        if read != self.group_rows[row_group]:
+            expected = self.group_rows[row_group]
+            raise FileError(f"row group {row_group} has {read:,} rows, but its footer says {expected:,}")
 
 
 @dataclass(frozen=True)
@@ -95,19 +130,27 @@ def open_parquet(
         return open_regular(*storage.locate(path), size=known.size if known else None, tail=tail)
 
     with naming(path), storage.renewing(opened) as source:
-        file = pq.ParquetFile(
-            source,
-            metadata=known.footer if known else None,
-            coerce_int96_timestamp_unit="us",  # as nanoseconds, years from 2262 on overflow
-            # Joins small requests to object stores; ranges are joined already.
-            pre_buffer=local_path(path) is None and not isinstance(source, RangedFile),
-            page_checksum_verification=True,  # else damaged values would get valid checksums in the new file
-        )
+        file = _parquet_file(path, source, known.footer if known else None)
         try:
             yield DataFile(path, file, source, checked=known is not None)
         finally:
             with suppress(OSError, pa.ArrowException):
                 file.close()
+
+
+def _parquet_file(
+    path: str, source: pa.NativeFile, footer: pq.FileMetaData | None, encoded: Sequence[int] = ()
+) -> pq.ParquetFile:
+    """Open a file from its source; the leaves in `encoded` are read with their dictionaries."""
+    return pq.ParquetFile(
+        source,
+        metadata=footer,
+        read_dictionary=list(encoded) or None,
+        coerce_int96_timestamp_unit="us",  # as nanoseconds, years from 2262 on overflow
+        # Joins small requests to object stores; ranges are joined already.
+        pre_buffer=local_path(path) is None and not isinstance(source, RangedFile),
+        page_checksum_verification=True,  # else damaged values would get valid checksums in the new file
+    )
 
 
 def _refuse_impossible(footer: pq.FileMetaData, size: int) -> None:

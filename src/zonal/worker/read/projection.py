@@ -15,6 +15,7 @@ from pyarrow import types
 
 from zonal.errors import quoted
 from zonal.plan.rewrite import FIELD_ID, Reading
+from zonal.values.columns import with_dictionaries
 from zonal.worker.problem import FileError
 from zonal.worker.read.nulls import missing, without_nulls
 from zonal.worker.read.promotion import ArrayConverter, promotion, same
@@ -70,7 +71,16 @@ class Projection:
             else _converted(data.column(column.source), column.convert, field.type)
             for field, column in zip(self.schema, self._columns, strict=True)
         ]
-        return pa.Table.from_arrays(columns, schema=self.schema)
+        return pa.Table.from_arrays(columns, schema=with_dictionaries(self.schema, columns))
+
+    def unchanged(self, name: str) -> int | None:
+        """Return the position of the file's field that a column is without a conversion; None where it isn't one."""
+        at = self.schema.get_field_index(name)
+        column = self._columns[at] if at >= 0 else None
+        if column is None or column.source is None or column.convert is not same:
+            return None
+        position: int = self.sources[column.source]
+        return position
 
 
 def project(wanted: pa.Schema, file: ArrowFileSchema, reading: Reading, *, complete: bool = False) -> Projection:

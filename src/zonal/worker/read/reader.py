@@ -1,8 +1,9 @@
 """Read the live rows of a table's data files in the table's schema, with their positions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from zonal.storage import Storage
 from zonal.storage.ranged import TAIL
 from zonal.values.arrays import BoolArray, Int64Array
 from zonal.values.cache import Cache
+from zonal.values.columns import with_dictionaries
 from zonal.values.selection import take_rows
 from zonal.worker.problem import FileError
 from zonal.worker.read.data_file import DataFile, KnownFile, RowGroupSize, open_parquet
@@ -37,7 +39,7 @@ KnownFiles: TypeAlias = Cache[str, KnownFile]
 
 @dataclass(frozen=True, eq=False)
 class LiveRows:
-    """The live rows of a row group."""
+    """The live rows of a row group, or of a part of it."""
 
     data: pa.Table
     """In the reading schema, or the requested columns of it."""
@@ -50,10 +52,16 @@ class LiveRows:
 class Reader:
     """Reads data files; one reader per worker task, as it caches footers and deletes."""
 
-    def __init__(self, reading: Reading, storage: Storage, known: KnownFiles | None = None) -> None:
-        """Read with the footers of `known` files, which readers may share."""
+    def __init__(
+        self, reading: Reading, storage: Storage, known: KnownFiles | None = None, encoded: Collection[str] = ()
+    ) -> None:
+        """Read with the footers of `known` files, which readers may share.
+
+        The columns in `encoded`, flat texts, are dictionary-encoded in what `shared_rows` yields.
+        """
         self._reading = reading
         self._storage = storage
+        self._encoded = encoded
         self._positions = PositionDeletes(storage)
         self._equality = EqualityDeletes(reading, storage)
         self._files = Cache(_FOOTERS) if known is None else known
@@ -65,12 +73,13 @@ class Reader:
             return file.row_groups()
 
     def shared_rows(self, share: Share) -> Iterator[LiveRows]:
-        """Yield the live rows of a file, or of the part of it that belongs to a split."""
-        names = self._known(None)
-        small = share.parts == 1 and share.source.size <= _WHOLE
-        with self._open(share.source, tail=share.source.size if small else TAIL) as file:
+        """Yield the live rows of a file, or of the part of it that belongs to a split, some rows at a time."""
+        source, names = share.source, self._known(None)
+        small = share.parts == 1 and source.size <= _WHOLE
+        with self._open(source, tail=source.size if small else TAIL) as file:
             sizes = [group.size for group in file.row_groups()]
-            yield from self._rows(share.source, file, row_groups_of(sizes, share.part, share.parts), names)
+            for rows in self._rows(source, file, row_groups_of(sizes, share.part, share.parts), names, whole=False):
+                yield replace(rows, data=encoded_columns(rows.data, self._encoded)) if self._encoded else rows
 
     def rows(
         self, source: Source, row_groups: Sequence[int] | None = None, columns: Sequence[str] | None = None
@@ -85,7 +94,15 @@ class Reader:
             groups = range(len(file.group_rows)) if row_groups is None else row_groups
             yield from self._rows(source, file, groups, names)
 
-    def _rows(self, source: Source, file: DataFile, groups: Sequence[int], names: list[str]) -> Iterator[LiveRows]:
+    def parts(self, source: Source, row_group: int) -> Iterator[LiveRows]:
+        """Yield the live rows of a row group, some at a time: whoever needs few reads few."""
+        with self._open(source) as file:
+            yield from self._rows(source, file, [row_group], self._known(None), whole=False)
+
+    def _rows(
+        self, source: Source, file: DataFile, groups: Sequence[int], names: list[str], *, whole: bool = True
+    ) -> Iterator[LiveRows]:
+        """Yield the live rows of these row groups, each as a `whole` or in parts."""
         needed = [*names, *(name for name in self._equality.columns(source) if name not in names)]
         deleted = self._positions.of(source, file.footer.num_rows)
         starts = [0, *np.cumsum(file.group_rows).tolist()]
@@ -95,8 +112,12 @@ class Reader:
             live = np.ones(file.group_rows[number], np.bool_)
             low, high = np.searchsorted(deleted, starts[number : number + 2])
             live[deleted[low:high] - starts[number]] = False
-            # No name for the data here: it would keep one row group in memory while the next is read.
-            yield self._finished(source, self._raw(source, file, number, needed, live), names, live, starts[number])
+            first = 0
+            for rows, loaded in self._parts(source, file, number, needed, live, whole=whole):
+                end = first + rows
+                # No name for the data here: it would keep one row group in memory while the next is read.
+                yield self._finished(source, loaded(), names, live[first:end], starts[number] + first)
+                first = end
 
     def _finished(self, source: Source, data: pa.Table, names: Sequence[str], live: BoolArray, start: int) -> LiveRows:
         """Drop deleted rows and columns that only deletes needed; fill in row ids and versions from the metadata."""
@@ -109,22 +130,44 @@ class Reader:
         positions = np.flatnonzero(live) + start
         schema = pa.schema([self._reading.schema.field(name) for name in names], self._reading.schema.metadata)
         tracked = [self._tracked(source, kept.column(i), field, positions) for i, field in enumerate(schema)]
-        return LiveRows(pa.Table.from_arrays(tracked, schema=schema), positions, len(live))
+        return LiveRows(pa.Table.from_arrays(tracked, schema=with_dictionaries(schema, tracked)), positions, len(live))
 
-    def _raw(self, source: Source, file: DataFile, number: int, names: Sequence[str], live: BoolArray) -> pa.Table:
-        """Return these columns of all rows of a row group, deleted ones included; no rows where none is live."""
+    def _parts(
+        self, source: Source, file: DataFile, number: int, names: Sequence[str], live: BoolArray, *, whole: bool
+    ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
+        """Yield parts of a row group: their number of rows, and what loads these columns of all of them.
+
+        Deleted rows are loaded as well; where no row is live, none is.
+        """
+        rows = len(live)
         if not live.any():
-            return empty(self._wanted(names))
-        rows = file.group_rows[number]
-        stored = [name for name in names if name not in source.constants]
-        projection = self._projection(file.schema, stored)
-        data = file.read(number, projection.sources) if projection.sources else pa.table({})
-        columns = dict(zip(stored, projection.apply(data, rows).columns, strict=True))
+            yield rows, partial(empty, self._wanted(names))
+            return
+        projection = self._projection(file.schema, [name for name in names if name not in source.constants])
+
+        def filled(read: Callable[[], pa.Table], count: int) -> pa.Table:
+            return self._filled(source, projection.apply(read(), count), names, count)
+
+        if not projection.sources:
+            yield rows, partial(filled, partial(pa.table, {}), rows)
+        elif whole:
+            yield rows, partial(filled, partial(file.read, number, projection.sources), rows)
+        else:
+            # Equality deletes compare plain values.
+            kept = () if source.equality_deletes else [projection.unchanged(name) for name in self._encoded]
+            encoded = [position for position in kept if position is not None]
+            for batch in file.batches(number, projection.sources, encoded):
+                yield batch.num_rows, partial(filled, partial(_itself, batch), batch.num_rows)
+
+    def _filled(self, source: Source, data: pa.Table, names: Sequence[str], rows: int) -> pa.Table:
+        """Return all columns, with those that the metadata gives."""
+        columns = dict(zip(data.schema.names, data.columns, strict=True))
         for name in names:
             if name in source.constants:
                 field = self._reading.schema.field(name)
                 columns[name] = pa.chunked_array([filling(source.constants[name], field, name)(rows)], field.type)
-        return pa.Table.from_arrays([columns[name] for name in names], schema=self._wanted(names))
+        ordered = [columns[name] for name in names]
+        return pa.Table.from_arrays(ordered, schema=with_dictionaries(self._wanted(names), ordered))
 
     def _projection(self, schema: ArrowFileSchema, names: Sequence[str]) -> Projection:
         key = tuple(names)
@@ -172,6 +215,19 @@ class Reader:
                 raise FileError(f"it has {file.footer.num_rows:,} rows, but the table's metadata says {source.rows:,}")
             self._files.get(source.path, lambda: KnownFile(file.footer, file.size))
             yield file
+
+
+def _itself(data: pa.Table) -> pa.Table:
+    return data
+
+
+def encoded_columns(rows: pa.Table, names: Collection[str]) -> pa.Table:
+    """Return the rows with these columns dictionary-encoded."""
+    for at, field in enumerate(rows.schema):
+        if field.name in names and not pa.types.is_dictionary(field.type):
+            column = rows.column(at).dictionary_encode()
+            rows = rows.set_column(at, field.with_type(column.type), column)
+    return rows
 
 
 def _live_rows(data: pa.Table, live: BoolArray) -> pa.Table:
