@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -210,9 +211,10 @@ def test_iceberg_metrics_of_floats_with_nan_are_safe_for_java(tmp_path):
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg v2"])
 def test_leaves_with_a_negative_zero_have_no_dictionary_in_their_file_and_others_do(kind, tmp_path):
-    numbers = [-0.0 if n == 1999 else n % 5 + 0.0 for n in range(4000)]
+    few = np.random.default_rng(0).choice([0.0, 0.1, 2.7, 3.9, 4.3], 4000)  # in no pattern: smallest in a dictionary
+    numbers = [-0.0 if n == 1999 else few[n] for n in range(4000)]
     inside = pa.StructArray.from_arrays([pa.array(numbers, pa.float32()), pa.array(range(4000))], ["x", "n"])
-    rows = pa.table({"i": range(4000), "f": numbers, "clean": [n % 5 + 0.0 for n in range(4000)], "st": inside})
+    rows = pa.table({"i": range(4000), "f": numbers, "clean": few, "st": inside})
     table = home(kind, tmp_path).make([rows])
     table.cluster(by="i", target_file_size=5_000)
     met = set()

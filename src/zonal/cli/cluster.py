@@ -1,6 +1,6 @@
 """The command `zonal cluster`: its options, and where its result goes."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -86,6 +86,13 @@ def cluster(
             show_default="as the table has it, else zstd",
         ),
     ] = None,
+    encodings: Annotated[
+        Literal["plain", "modern"] | None,
+        typer.Option(
+            help="Encodings that readers of the new files know: modern is smaller, plain is for old readers.",
+            show_default="as recorded, else modern for Delta, plain for Iceberg and Parquet",
+        ),
+    ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare a checksum of all rows before every commit, and not their number.")
     ] = False,
@@ -135,7 +142,7 @@ def cluster(
     logs = Logs(queries, name or (), dialect, timezone, views_in(view), half_life, cap) if queries else None
     options: Options = {
         "by": names_in(by), "layout": layout, "queries": logs, "into": into,
-        "files": NewFiles(target_file_size, compression, keep_properties, verify),
+        "files": NewFiles(target_file_size, compression, keep_properties, verify, encodings),
         "scope": Scope(where, full, max_bytes, commit_every, pays_within, max_amplification),
         "spark": Spark(master, remote, pairs("--conf", conf)),
         "display": Display(report is not None, hide_literals),

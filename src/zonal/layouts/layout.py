@@ -12,6 +12,9 @@ from zonal.values.sizes import format_size, parse_size
 
 Curve = Literal["zorder", "hilbert", "linear"]
 CURVES: tuple[str, ...] = get_args(Curve)
+Encodings = Literal["plain", "modern"]
+"""Encodings that readers must know: those of Parquet 1.0, or also the DELTA encodings of 2.0 and RLE of booleans."""
+ENCODINGS: tuple[str, ...] = get_args(Encodings)
 TREE = "tree"
 KINDS: tuple[str, ...] = (*CURVES, TREE)
 
@@ -51,6 +54,8 @@ class Layout:
     """The cuts of a tree as `zonal.layouts.tree` writes them; they refer to `columns` by number."""
     fitted_file_bytes: int | None = field(default=None, compare=False)
     """Size of a file that suits the table, where none was asked for: recorded, but no part of what the layout is."""
+    encodings: Encodings | None = field(default=None, compare=False)
+    """Encodings of new files, where they aren't those of the table's format; as little a part of the layout."""
 
     def __post_init__(self) -> None:
         for name in ("columns", "bloom_columns"):
@@ -95,7 +100,7 @@ class Layout:
     @property
     def id(self) -> str:
         """Twelve hexadecimal digits of the content: equal layouts have equal ids, on every machine."""
-        options = {name: value for name, value in self._options().items() if name != "fitted_file_bytes"}
+        options = {name: value for name, value in self._options().items() if name not in _RECORDED_ONLY}
         return hashlib.sha256(_dumps(options).encode()).hexdigest()[:12]
 
     @property
@@ -156,7 +161,7 @@ class Layout:
 
     def _options(self) -> dict[str, Any]:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        for name in ("tree", "target_file_bytes", "fitted_file_bytes"):
+        for name in ("tree", "target_file_bytes", *_RECORDED_ONLY):
             if values[name] is None:
                 del values[name]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
@@ -171,6 +176,8 @@ class Layout:
             yield f"{len(self.columns)} columns are too many: a layout takes up to {most}{best}."
         for what, names in (("the layout", self.columns), ("bloom", self.bloom_columns)):
             yield from _name_problems(what, names)
+        if self.encodings is not None and self.encodings not in ENCODINGS:
+            yield f"Unknown encodings {quoted(str(self.encodings))}. {suggestion(str(self.encodings), ENCODINGS)}"
         yield from self._tree_problems()
         yield from self._number_problems()
 
@@ -212,7 +219,7 @@ class Layout:
         options = []
         for each in fields(self)[2:]:
             value = getattr(self, each.name)
-            if each.compare and value != each.default and each.name != without:
+            if each.name != "fitted_file_bytes" and value != each.default and each.name != without:
                 if each.name == "target_file_bytes":
                     value = format_size(value)
                 elif each.name == "tree":
@@ -253,7 +260,10 @@ _EFFECTS: Mapping[str, Literal["new keys", "new sizes", "new filters"]] = {
     "bloom_columns": "new filters",
 }
 _PRINTED = {"target_file_bytes": "file_size", "bloom_columns": "bloom", "tree": "cuts"}
-_FIELDS = {_PRINTED.get(each.name, each.name): each.name for each in fields(Layout)[2:] if each.compare}
+_RECORDED_ONLY = tuple(each.name for each in fields(Layout) if not each.compare)
+_FIELDS = {
+    _PRINTED.get(each.name, each.name): each.name for each in fields(Layout)[2:] if each.name != "fitted_file_bytes"
+}
 
 
 def most_bits(columns: int) -> int:
@@ -356,7 +366,7 @@ class _Parser:
         if field == "bloom_columns":
             return {field: tuple(self.names())}
         value = self.name(f"a value for {name}")
-        if field == "tree":
+        if field in ("tree", "encodings"):
             return {field: value}
         if field == "target_file_bytes":
             try:

@@ -6,7 +6,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from zonal.layouts.layout import Layout
+from zonal.layouts.layout import Encodings, Layout
+from zonal.plan.pack import Packing
 from zonal.snapshot import Snapshot
 from zonal.storage import Storage
 from zonal.values.arrays import Int64Array
@@ -120,6 +121,10 @@ class Writing:
     """Key-value metadata of every file."""
     properties: tuple[Property, ...] = ()
     """Properties that the commit sets so that readers use the key columns' statistics."""
+    encodings: Encodings = "plain"
+    """Encodings that readers of the new files know."""
+    packing: Packing | None = None
+    """Order and encodings inside of row groups; None: the key's order, and dictionaries where they pay."""
     log: str | None = None
     """Folder to which a commit adds a file whose name must be free; None where a catalog or a rename commits."""
 

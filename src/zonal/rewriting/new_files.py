@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from zonal.arguments import check_arguments
+from zonal.layouts.layout import Encodings
 from zonal.parquet.codecs import asked_codec
 from zonal.values.sizes import Size, size_of
 
@@ -16,6 +17,8 @@ class NewFiles:
             table's property, else what suits the table's size.
         compression: the codec: zstd, snappy, gzip, lz4, brotli or none; by default, the table's own, and for a copy
             zstd.
+        encodings: those that readers of the files know: plain (Parquet 1.0) or modern (DELTA encodings, too); by
+            default, as the table's layout has it, else modern for Delta and plain for Iceberg and Parquet.
         keep_properties: leave a Delta table's properties alone that keep readers from using a key's statistics;
             without, the commit changes them.
         verify: also compare a checksum of all rows, taken where they are read and where they are written.
@@ -30,6 +33,7 @@ class NewFiles:
     compression: str | None = None
     keep_properties: bool = False
     verify: bool = False
+    encodings: Encodings | None = None
 
     def __post_init__(self) -> None:
         check_arguments(type(self), vars(self))

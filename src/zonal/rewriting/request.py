@@ -55,6 +55,8 @@ class Request:
     def chosen(self, snapshot: Snapshot) -> Layout:
         """Return the requested layout, else the one that the table records."""
         chosen = chosen_layout(snapshot, self.by, self.layout, self.files.target_bytes)
+        recorded = None if snapshot.layout is None else snapshot.layout.encodings
+        chosen = replace(chosen, encodings=self.files.encodings or chosen.encodings or recorded)
         return sized(chosen, snapshot, afresh=self.scope.full or self.into is not None)
 
     def check(self) -> None:

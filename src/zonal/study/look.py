@@ -19,6 +19,7 @@ from zonal.plan.run import new_run
 from zonal.predicates.bound import Bound, Point
 from zonal.skipping.index import Index, comparable_values
 from zonal.snapshot import UNKNOWN, Bounds, Snapshot
+from zonal.study.pack_trial import TrialRows, pack
 from zonal.study.sample import OVERHEAD, look, with_codec
 from zonal.tables.protocol import Readable, Table, is_rewritable, is_versioned
 from zonal.values.arrays import BoolArray, Float64Array, Int64Array
@@ -26,9 +27,9 @@ from zonal.values.columns import find, leaf, leaf_type
 from zonal.values.sample import Sample
 from zonal.values.selection import take_rows
 from zonal.values.words import family_of
+from zonal.worker.exchange.dictionary import few_valued
 from zonal.worker.read.data_file import RowGroupSize
 from zonal.worker.read.reader import Reader
-from zonal.worker.write.writer import sort_piece, trial_size
 
 MOST_FILES, MOST_PARTITIONS = 256, 256
 """Files that are sampled, and partitions over which they are spread."""
@@ -211,9 +212,9 @@ def _weigh(table: Readable, snapshot: Snapshot, files: Int64Array) -> tuple[floa
     layout = Layout("linear", (key,))
     words = key_words(some, layout, Ranks.fit(some, layout.columns))
     writing = with_codec(_writing(table, snapshot, scan, layout), seen)
-    size = trial_size(sort_piece(words, some, layout), writing, layout)
     sorting = (time.process_time() - drew) / some.num_rows  # fewer rows than were read
-    return size / some.num_rows, (drew - began) / max(read, 1) + sorting
+    packed = pack(TrialRows(some, words, some.num_rows, few_valued(some)), writing, layout, keep_order=True)
+    return packed.row_bytes, (drew - began) / max(read, 1) + sorting + packed.row_seconds
 
 
 def _some_rows(reader: Reader, source: Source, groups: Sequence[RowGroupSize]) -> tuple[pa.Table | None, int]:

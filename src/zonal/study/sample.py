@@ -1,6 +1,5 @@
 """Draw a bounded sample of a table's rows, and measure bytes, memory and time per row, to plan a rewrite."""
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,22 +10,21 @@ import numpy as np
 import pyarrow as pa
 
 from zonal.layouts.batch import SAMPLE_ROWS
-from zonal.layouts.keys import key_words, tie_columns
+from zonal.layouts.keys import tie_columns
 from zonal.layouts.layout import Layout
 from zonal.layouts.ranks import Ranks
 from zonal.parquet.codecs import usual_codec
 from zonal.plan.placement import Placement, Sizes, has_heavy_keys, plan_placement
 from zonal.plan.rewrite import Scan, Source, Writing
 from zonal.snapshot import UNKNOWN
+from zonal.study.row_trial import Pick, Sampled, try_rows
 from zonal.values.arrays import Int64Array
 from zonal.values.cache import Cache
 from zonal.values.columns import find
 from zonal.values.sample import Sample
 from zonal.values.selection import take_rows
-from zonal.worker.exchange.dictionary import few_valued
 from zonal.worker.read.data_file import RowGroupSize
 from zonal.worker.read.reader import KnownFiles, Reader
-from zonal.worker.write.writer import sort_piece, trial_size
 
 ROW_GROUPS = 1024
 """Row groups from which rows are sampled; only the key columns are read."""
@@ -34,8 +32,6 @@ LEAST_ROWS = 4096
 """Least number of rows sampled per partition, where it has as many."""
 LOOK_ROWS = 60_000
 """Rows in the sample of predictions."""
-TRIALS, TRIAL_ROWS = 4, 1_000_000
-"""Row groups that are read whole to measure their rows; no further one after this many rows."""
 OVERHEAD = 5.0
 """Time of a rewrite on Spark as a multiple of reading, sorting and writing alone: payloads, shuffle, the JVM."""
 _THREADS = 8
@@ -48,29 +44,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class _Pick:
-    """A row group to sample, and its size in the footer."""
-
-    source: Source
-    group: int
-    size: RowGroupSize
-
-    @property
-    def rows(self) -> int:
-        return self.size.rows
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """Averages over some rows that were sorted and written."""
-
-    row_bytes: float
-    row_memory: float
-    row_seconds: float
-    few_valued: tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class Survey:
     """What a sample tells of all rows: enough to decide where each of them goes."""
@@ -80,7 +53,7 @@ class Survey:
     sample: Sample
     sizes: Sizes
     writing: Writing
-    """With the usual codec of the files, where none was set."""
+    """With the usual codec of the files, where none was set, and how rows are stored inside of row groups."""
     heavy: bool
     """Whether one key has more rows than a file, so that further columns must tell them apart."""
     few_valued: tuple[str, ...]
@@ -101,17 +74,23 @@ def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None 
     rows = readers.expected_rows()
     picks = _picks(readers)
     writing = with_codec(writing, [pick.size for pick in picks])
-    sample = _draw(readers, picks, layout.columns, _shares(picks, rows))
+    sampled = _draw(readers, picks, layout.columns, _shares(picks, rows))
+    sample = sampled.rows
     if ranks is None or not ranks.fit_for(sample.data, layout.curve_columns):
         ranks = Ranks.fit(sample.data, layout.curve_columns)
         if waits := delays(sample) if callable(delays) else delays:
             ranks = ranks.delayed(dict(zip(layout.curve_columns, waits, strict=True)), layout.bits_per_column)
-    trial = _trial(readers, writing, layout, ranks, picks)
+    reading = scan.reading
+    trial = try_rows(
+        readers.one(), sampled, writing, layout, ranks, rows,
+        schema=reading.schema, keep_order=reading.row_id is not None,
+    )  # fmt: skip
+    writing = replace(writing, packing=trial.packing)
     sizes = Sizes(rows, trial.row_bytes, trial.row_memory, trial.row_seconds)
     heavy = has_heavy_keys(layout, ranks, sample, sizes)
     if heavy:
         named = [*layout.columns, *tie_columns(scan.reading.schema, layout)]
-        sample = _draw(readers, picks, named, _shares(picks, rows))
+        sample = _draw(readers, picks, named, _shares(picks, rows)).rows
     return Survey(layout, ranks, sample, sizes, writing, heavy, trial.few_valued)
 
 
@@ -143,7 +122,7 @@ def look(scan: Scan, columns: Sequence[str], rows: int = LOOK_ROWS) -> tuple[Sam
     picks = _picks(readers)
     picked = sum(pick.rows for pick in picks)
     share = min(1.0, rows / max(picked, 1))
-    return _draw(readers, picks, columns, dict.fromkeys(partition_rows, share)), partition_rows
+    return _draw(readers, picks, columns, dict.fromkeys(partition_rows, share)).rows, partition_rows
 
 
 class _Readers:
@@ -183,7 +162,7 @@ class _Readers:
         return rows
 
 
-def _picks(readers: _Readers) -> list[_Pick]:
+def _picks(readers: _Readers) -> list[Pick]:
     """Choose row groups evenly over the files of every partition."""
     scan = readers.scan
     by_partition: dict[int, list[Source]] = defaultdict(list)
@@ -197,7 +176,7 @@ def _picks(readers: _Readers) -> list[_Pick]:
         chosen += [(source, -(-budget // len(spread))) for source in spread]
     footers = readers.read(chosen, lambda reader, pick: reader.row_groups(pick[0]))
     return [
-        _Pick(source, group, sizes[group])
+        Pick(source, group, sizes[group])
         for (source, budget), sizes in zip(chosen, footers, strict=True)
         for group in _evenly(range(len(sizes)), budget)
         if sizes[group].rows
@@ -210,12 +189,12 @@ def _evenly(items: Sequence[Item], count: int) -> list[Item]:
     return [items[int((number + 0.5) * len(items) / count)] for number in range(count)]
 
 
-def _draw(readers: _Readers, picks: Sequence[_Pick], columns: Sequence[str], share: Mapping[int, float]) -> Sample:
+def _draw(readers: _Readers, picks: Sequence[Pick], columns: Sequence[str], share: Mapping[int, float]) -> Sampled:
     """Draw a share of each partition's picked live rows at random, with fixed seeds."""
     scan = readers.scan
     top = list(dict.fromkeys(scan.reading.schema.names[find(scan.reading.schema, name)[0]] for name in columns))
 
-    def take(reader: Reader, pick: _Pick) -> tuple[pa.Table, Int64Array]:
+    def take(reader: Reader, pick: Pick) -> tuple[pa.Table, Int64Array]:
         (group,) = reader.rows(pick.source, [pick.group], top)
         live = group.data.num_rows
         count = min(live, max(1, round(share[pick.source.partition] * live))) if live else 0
@@ -227,10 +206,11 @@ def _draw(readers: _Readers, picks: Sequence[_Pick], columns: Sequence[str], sha
     schema = pa.schema([scan.reading.schema.field(name) for name in top])
     empty = (pa.Table.from_batches([], schema), np.zeros(0, np.int64))
     tables, partitions = zip(*(parts or [empty]), strict=True)
-    return Sample(pa.concat_tables(tables), np.concatenate(partitions))
+    pick_of = np.repeat(np.arange(len(partitions)), [len(each) for each in partitions])
+    return Sampled(Sample(pa.concat_tables(tables), np.concatenate(partitions)), picks, pick_of)
 
 
-def _shares(picks: Sequence[_Pick], rows: Mapping[int, int]) -> dict[int, float]:
+def _shares(picks: Sequence[Pick], rows: Mapping[int, int]) -> dict[int, float]:
     """Return the share of the picked rows of each partition to draw."""
     picked: dict[int, int] = defaultdict(int)
     for pick in picks:
@@ -238,35 +218,3 @@ def _shares(picks: Sequence[_Pick], rows: Mapping[int, int]) -> dict[int, float]
     total = max(sum(rows.values()), 1)
     wanted = {part: max(SAMPLE_ROWS * rows[part] // total, LEAST_ROWS) for part in picked}
     return {part: min(1.0, wanted[part] / count) for part, count in picked.items()}
-
-
-def _trial(readers: _Readers, writing: Writing, layout: Layout, ranks: Ranks, picks: Sequence[_Pick]) -> "_Trial":
-    """Measure a row's bytes in a new file, its memory and its time: sort some rows by their key and write them.
-
-    The rows are drawn from several row groups, like those of a new file: neighbors in an old file compress better.
-    """
-    began = time.process_time()  # of all threads: Arrow decodes in its own
-    reader = readers.one()
-    large = sorted(picks, key=lambda pick: pick.rows)[len(picks) // 2 :]
-    drawn: list[pa.Table] = []
-    read = 0
-    for pick in _evenly(large, TRIALS):
-        if read < TRIAL_ROWS:
-            (group,) = reader.rows(pick.source, [pick.group])
-            read += group.read
-            live = group.data.num_rows
-            count = min(live, layout.row_group_rows // TRIALS)
-            chosen = np.random.default_rng(pick.source.number).choice(live, count, replace=False)
-            drawn.append(take_rows(group.data, np.sort(chosen)))
-    sample = pa.concat_tables([pa.Table.from_batches([], readers.scan.reading.schema), *drawn])
-    rows = max(sample.num_rows, 1)
-    drew = time.process_time()
-    size = 0
-    if sample.num_rows:
-        size = trial_size(sort_piece(key_words(sample, layout, ranks), sample, layout), writing, layout)
-    return _Trial(
-        row_bytes=max(size / rows, 1e-3),
-        row_memory=max(sample.nbytes / rows, 1.0),
-        row_seconds=(drew - began) / max(read, 1) + (time.process_time() - drew) / rows,  # fewer are sorted than read
-        few_valued=few_valued(sample),
-    )

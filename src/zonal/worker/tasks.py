@@ -141,7 +141,7 @@ def write_step(schema: pa.Schema, writing: Writing, placement: Placement) -> Wor
             try:
                 for piece in own_pieces:
                     words, rows = decode(held.pop(piece), form)
-                    writer.write(sort_piece(words, rows, placement.layout))
+                    writer.write(sort_piece(words, rows, placement.layout, writing.packing))
                 writer.close()
             except BaseException:
                 writer.abandon()

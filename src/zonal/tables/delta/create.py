@@ -31,6 +31,7 @@ from zonal.tables.delta.log import Metadata, named_in
 from zonal.tables.delta.partition_values import partition_text
 from zonal.tables.delta.scan import Columns
 from zonal.tables.delta.schema import TIMESTAMP_NTZ, delta_schema, file_fields
+from zonal.tables.delta.traits import ENCODINGS
 from zonal.tables.hive_folders import hive_folders
 from zonal.tables.protocol import LAYOUT_PROPERTY, Sending, unheard
 from zonal.values.columns import find
@@ -103,6 +104,7 @@ class DeltaDestination:
             subfolders=tuple(hive_folders(one, plain_keys=True) or "" for one in values) if partitioning else (),
             compression=compression or "zstd",
             bloom_columns=layout.bloom_columns,
+            encodings=layout.encodings or ENCODINGS,
             properties=properties,
             log=log_folder(self._storage),
         )

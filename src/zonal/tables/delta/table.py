@@ -33,7 +33,7 @@ from zonal.tables.delta.replacement import DeltaReplacement
 from zonal.tables.delta.scan import Columns
 from zonal.tables.delta.schema import read_schema
 from zonal.tables.delta.spare_files import Log, spare_files
-from zonal.tables.delta.traits import traits_of
+from zonal.tables.delta.traits import ENCODINGS, traits_of
 from zonal.tables.delta.vectors import deletion_vector, located, new_vector_file
 from zonal.tables.hive_folders import hive_folders
 from zonal.tables.protocol import Sending, recorded_layout, unheard
@@ -166,6 +166,7 @@ class DeltaTable:
             subfolders=self._subfolders(snapshot, [known.fields[name].name for name in metadata.partitioning]),
             bloom_columns=_bloom_columns(known, layout),
             properties=covering(metadata, layout.columns),
+            encodings=layout.encodings or ENCODINGS,
             log=log_folder(self._storage),
         )
 

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Mapping
 
+from zonal.layouts.layout import Encodings
 from zonal.snapshot import SizeProperty, Traits
 from zonal.tables.delta.indexed import INDEXED_COLUMNS, INDEXED_COUNT, STATS_COLUMNS
 
 FILE_SIZE = "delta.targetFileSize"
+ENCODINGS: Encodings = "modern"
+"""What readers of Delta tables have known for years: Spark since 3.3."""
 _UNITS = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 

@@ -48,6 +48,8 @@ def writing_of(
         compression=codec,
         compression_level=level,
         bloom_columns=tuple(dict.fromkeys((*layout.bloom_columns, *_bloom_columns(properties, schema)))),
+        # Iceberg's vectorized reader refused the newer ones until lately: docs/decisions.md has the versions.
+        encodings=layout.encodings or "plain",
     )
 
 

@@ -99,6 +99,7 @@ class ParquetDestination:
             subfolders=tuple(_subfolder(values, partitioning) for values in partitions),
             compression=compression or "zstd",
             bloom_columns=layout.bloom_columns,
+            encodings=layout.encodings or "plain",
             footer={LAYOUT_KEY: layout.to_json()},
         )
 

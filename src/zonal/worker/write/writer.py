@@ -1,6 +1,7 @@
 """Write sorted rows as Parquet files with row groups cut at cells, statistics, a page index and field ids."""
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,13 +18,15 @@ from zonal.layouts.cuts import key_cuts
 from zonal.layouts.keys import exact_words
 from zonal.layouts.layout import Layout
 from zonal.layouts.sort import stable_order
+from zonal.plan.pack import DICTIONARY, PLAIN, Packing
 from zonal.plan.rewrite import Writing, Written
 from zonal.storage.durability import flush_file
 from zonal.values.arrays import UInt64Array
 from zonal.values.checksum import MODULUS, row_checksum
-from zonal.values.columns import find
+from zonal.values.columns import find, with_dictionaries
 from zonal.values.selection import take_rows
 from zonal.worker.problem import naming
+from zonal.worker.write.inner_order import sorted_inside
 from zonal.worker.write.leaves import Odd
 from zonal.worker.write.metrics import FileMetrics, refuse_hidden_nans
 
@@ -32,6 +35,8 @@ ROLL_AT, SMALLEST = 1.4, 0.6
 WRITES_BLOOM_FILTERS = int(pa.__version__.partition(".")[0]) >= 26
 DICTIONARY_ROWS = 8192
 """A column's first rows, of which the distinct values are counted to decide whether it gets a dictionary."""
+PAYING_SHARE, CHOSEN_SHARE = 0.5, 0.75
+"""Most of those that may be distinct: without a trial, and where a dictionary was smallest in a trial."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,21 +51,38 @@ class RowGroups:
             yield self.data.slice(start, end - start)
 
 
-def sort_piece(words: Sequence[UInt64Array], data: pa.Table, layout: Layout) -> RowGroups:
-    """Sort rows by their key, or by their exact values where the layout is linear, and cut them at cells."""
+def sort_piece(
+    words: Sequence[UInt64Array], data: pa.Table, layout: Layout, packing: Packing | None = None
+) -> RowGroups:
+    """Sort rows by their key, or by their exact values where the layout is linear, and cut them at cells.
+
+    Inside of each row group, the rows have the order of the `packing`, where it has one.
+    """
     linear = layout.kind == "linear"
     order = stable_order(exact_words(data, layout.columns) if linear else words)
     keys = [np.sort(words[0])] if linear else [word[order] for word in words]
-    return RowGroups(take_rows(data, order), key_cuts(layout.kind, keys, layout.row_group_rows).tolist())
+    starts = key_cuts(layout.kind, keys, layout.row_group_rows).tolist()
+    if packing is not None and packing.order:
+        order = sorted_inside(order, starts, data, packing.order)
+    return RowGroups(take_rows(data, order), starts)
 
 
-def trial_size(groups: RowGroups, writing: Writing, layout: Layout) -> int:
-    """Return how many bytes a file of these rows has; write it to memory only."""
+def trial_sizes(groups: RowGroups, writing: Writing, layout: Layout) -> tuple[int, dict[str, int]]:
+    """Return how many bytes a file of these rows has, and each of its leaves; write it to memory only."""
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, writing.schema, **_options(writing, layout, groups.data)) as writer:
+    footers: list[pq.FileMetaData] = []
+    schema = with_dictionaries(writing.schema, groups.data.columns)
+    options = _options(writing, layout, groups.data)
+    with pq.ParquetWriter(sink, schema, metadata_collector=footers, **options) as writer:
         for group in groups:
-            writer.write_table(renamed(group, writing.schema))
-    return int(sink.tell())
+            writer.write_table(renamed(group, schema), row_group_size=max(group.num_rows, 1))
+    (footer,) = footers
+    sizes: dict[str, int] = defaultdict(int)
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        for leaf in range(group.num_columns):
+            sizes[group.column(leaf).path_in_schema] += group.column(leaf).total_compressed_size
+    return int(sink.tell()), sizes
 
 
 class FileWriter:
@@ -105,7 +127,8 @@ class FileWriter:
 
 class _OpenFile:
     def __init__(self, writing: Writing, layout: Layout, partition: int, first: pa.Table, odd: Odd) -> None:
-        self._schema, self._partition = _with_dictionaries(writing.schema, first.schema), partition
+        # pyarrow stores dictionary-encoded columns as plain ones.
+        self._schema, self._partition = with_dictionaries(writing.schema, first.columns), partition
         inside = writing.subfolders[partition] if writing.subfolders else ""
         folder = f"{writing.folder}/{inside}".rstrip("/")
         # A new name for every attempt: an attempt that Spark repeats never meets the files of an earlier one.
@@ -164,29 +187,27 @@ def renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _with_dictionaries(schema: pa.Schema, rows: pa.Schema) -> pa.Schema:
-    """Return the schema with dictionary types where the rows have them; pyarrow stores such columns as plain values."""
-    fields = [
-        field.with_type(given.type) if pa.types.is_dictionary(given.type) else field
-        for field, given in zip(schema, rows, strict=True)
-    ]
-    return pa.schema(fields, schema.metadata)
-
-
 def _options(writing: Writing, layout: Layout, first: pa.Table, odd: Odd = Odd()) -> dict[str, Any]:  # noqa: B008 - frozen
-    paths = _leaf_paths(writing.schema)
+    paths = leaf_paths(writing.schema)
     with_nan, with_zero = ({paths[number].path for number in leaves} for leaves in (odd.nans, odd.zeros))
+    chosen = writing.packing.encodings if writing.packing is not None else {}
     options: dict[str, Any] = {
         "write_statistics": [leaf.path for leaf in paths if leaf.path not in with_nan] if with_nan else True,
         "compression": writing.compression or "zstd",
         "compression_level": writing.compression_level,
         "use_dictionary": [
-            leaf.path for leaf in paths if leaf.path not in with_zero and _pays(first.column(leaf.column))
+            leaf.path
+            for leaf in paths
+            if leaf.path not in with_zero
+            and (encoding := chosen.get(leaf.path)) in (None, DICTIONARY)
+            and _pays(first.column(leaf.column), CHOSEN_SHARE if encoding else PAYING_SHARE)
         ],
         "store_schema": False,
         "store_decimal_as_integer": True,
         "write_page_index": True,
     }
+    if encodings := {path: encoding for path, encoding in chosen.items() if encoding not in (DICTIONARY, PLAIN)}:
+        options["column_encoding"] = encodings
     if layout.kind == "linear":
         at = {leaf.path: number for number, leaf in enumerate(paths)}
         options["sorting_columns"] = [
@@ -209,7 +230,9 @@ def _dotted(schema: pa.Schema, read: pa.Schema, name: str) -> str:
     return ".".join(names)
 
 
-class _LeafPath(NamedTuple):
+class LeafPath(NamedTuple):
+    """A leaf of a Parquet file."""
+
     path: str
     """As in the file's footer."""
     column: int
@@ -217,20 +240,20 @@ class _LeafPath(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def _leaf_paths(schema: pa.Schema) -> tuple[_LeafPath, ...]:
+def leaf_paths(schema: pa.Schema) -> tuple[LeafPath, ...]:
     """Return the path that Parquet gives each leaf, in order."""
     footers: list[pq.FileMetaData] = []
-    paths: list[_LeafPath] = []
+    paths: list[LeafPath] = []
     for number, field in enumerate(schema):
         footers.clear()
         pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field]), metadata_collector=footers).close()
         leaves = footers[0].schema
-        paths += (_LeafPath(leaves.column(leaf).path, number) for leaf in range(len(leaves)))
+        paths += (LeafPath(leaves.column(leaf).path, number) for leaf in range(len(leaves)))
     return tuple(paths)
 
 
-def _pays(column: pa.ChunkedArray) -> bool:
-    """Tell whether a dictionary saves space: at most half of the column's first values are distinct."""
+def _pays(column: pa.ChunkedArray, share: float) -> bool:
+    """Tell whether a dictionary saves space: at most this share of the column's first values are distinct."""
     values = column.slice(0, DICTIONARY_ROWS)
     if isinstance(values.type, pa.BaseExtensionType):
         values = values.cast(values.type.storage_type)
@@ -240,4 +263,4 @@ def _pays(column: pa.ChunkedArray) -> bool:
         distinct: int = pc.count_distinct(values).as_py()
     except pa.ArrowNotImplementedError:  # nested types, dictionaries, views
         return True
-    return distinct <= len(values) // 2
+    return distinct <= len(values) * share
