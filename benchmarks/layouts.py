@@ -29,7 +29,7 @@ from benchmarks.predicting import ROW_BYTES, apply_layout
 from zonal.advising.advice import Advice, Candidate
 from zonal.predicates.bind import bind
 from zonal.predicates.bound import Bound
-from zonal.rewriting.learned import learn
+from zonal.rewriting.lessons import learn
 from zonal.sql.where import parse_where
 from zonal.study.sampling import SAMPLE_ROWS
 from zonal.tables.registry import open_table, read_snapshot

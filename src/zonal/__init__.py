@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 from zonal.errors import ZonalAdvice, ZonalError, ZonalNotice
-from zonal.layouts.batch import Clustered, cluster_batch
-from zonal.layouts.layout import Layout
-from zonal.layouts.ranks import Ranks
 
 if TYPE_CHECKING:
     from zonal.advising.advice import Prices
     from zonal.auditing.drift import Alerts
     from zonal.display import Display
+    from zonal.layouts.batch import Clustered, cluster_batch
+    from zonal.layouts.layout import Layout
+    from zonal.layouts.ranks import Ranks
     from zonal.rewriting.new_files import NewFiles
     from zonal.rewriting.scope import Scope
     from zonal.spark.place import Spark
@@ -67,11 +67,14 @@ __all__ = [
 
 _LATER = {
     "Alerts": "zonal.auditing.drift",
+    "Clustered": "zonal.layouts.batch",
     "Prices": "zonal.advising.advice",
     "Sampling": "zonal.study.sampling",
     "Dialect": "zonal.sql.dialect",
     "Display": "zonal.display",
+    "Layout": "zonal.layouts.layout",
     "NewFiles": "zonal.rewriting.new_files",
+    "Ranks": "zonal.layouts.ranks",
     "Scope": "zonal.rewriting.scope",
     "Spark": "zonal.spark.place",
     "Logs": "zonal.workload.logs",
@@ -81,6 +84,7 @@ _LATER = {
     "audit_versions": "zonal.verbs.audit",
     "clean": "zonal.verbs.clean",
     "cluster": "zonal.verbs.cluster",
+    "cluster_batch": "zonal.layouts.batch",
     "clustered": "zonal.verbs.clustered",
     "explain": "zonal.verbs.explain",
     "prune": "zonal.verbs.explain",
@@ -90,7 +94,7 @@ _LATER = {
     "trend": "zonal.verbs.trend",
     "open_table": "zonal.tables.registry",
 }
-"""Names whose modules bring the formats' and SQL's libraries: imported when first used."""
+"""Names whose modules bring Arrow, the formats' and SQL's libraries: imported when first used."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - what the module holds

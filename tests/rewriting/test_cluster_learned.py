@@ -13,7 +13,7 @@ from zonal.errors import LayoutError, TableError
 from zonal.layouts.layout import Layout
 from zonal.rewriting.done import RewrittenFiles
 from zonal.rewriting.in_place import Expected
-from zonal.rewriting.learned import learn
+from zonal.rewriting.lessons import learn
 from zonal.workload.query import Workload
 
 KINDS = ["delta", "iceberg v2"]

@@ -261,23 +261,21 @@ def _print_nowhere() -> None:
 @contextmanager
 def history(url: str | None, *, none: bool) -> "Iterator[History | None]":
     """Open the history; what can't be opened is refused before any work starts."""
-    from zonal.history.store import History  # noqa: PLC0415
-
     if none:
         yield None
         return
-    with History.open(url) as opened_history:
+    with _open_history(url) as opened_history:
         yield opened_history
 
 
 @contextmanager
 def history_if_any(url: str | None, *, none: bool) -> "Iterator[History | None]":
     """Open the history for a command that can do without; one that was named is refused where it can't be opened."""
+    from zonal.history.place import is_begun  # noqa: PLC0415
     from zonal.history.records import HistoryError  # noqa: PLC0415
-    from zonal.history.store import History  # noqa: PLC0415
 
     try:
-        kept = None if none else History.open(url)
+        kept = None if none or (url is None and not is_begun()) else _open_history(url)
     except HistoryError as error:
         if url is not None:
             raise
@@ -285,6 +283,12 @@ def history_if_any(url: str | None, *, none: bool) -> "Iterator[History | None]"
         kept = None
     with kept or nullcontext() as opened_history:
         yield opened_history
+
+
+def _open_history(url: str | None) -> "History":
+    from zonal.history.store import History  # noqa: PLC0415 - slow to import
+
+    return History.open(url)
 
 
 def warn(message: str) -> None:

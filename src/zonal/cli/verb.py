@@ -7,6 +7,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from zonal.cli.options import NOTHING_CHANGED, plain_notices, stoppable
+from zonal.cli.spared_pandas import spare_pandas
 from zonal.errors import naming_flags
 
 _EXTRA = "unexpected extra argument"
@@ -43,6 +44,7 @@ class Verb(TyperCommand):
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Run the command."""
         with naming_flags(), plain_notices(), stoppable(self.stays):
+            spare_pandas()
             return super().invoke(ctx)
 
     def _valued(self, ctx: Any) -> frozenset[str]:  # noqa: ANN401

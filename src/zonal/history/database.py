@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SAWarning
 
-from zonal.errors import option, quoted
+from zonal.errors import quoted
+from zonal.history.place import default_file
 from zonal.history.records import HistoryError
 
 _BUSY_MILLISECONDS = 30_000
@@ -28,7 +29,7 @@ def url_of(given: str | None) -> URL:
     """Return the URL that was given, or $ZONAL_DATABASE, or SQLite in the user's state folder."""
     text = given if given is not None else os.environ.get("ZONAL_DATABASE") or None
     if text is None:
-        return URL.create("sqlite", database=str(_state_folder() / "zonal" / "history.db"))
+        return URL.create("sqlite", database=str(default_file()))
     try:
         url = make_url(text.strip())
     except (ArgumentError, ValueError):  # their messages may quote a password
@@ -37,17 +38,6 @@ def url_of(given: str | None) -> URL:
         source = "The database's URL" if given is not None else "The URL in $ZONAL_DATABASE"
         raise HistoryError(f"{source} can't be read. {_FORMS}; in user and password, write @ : / as %40 %3A %2F.")
     return url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
-
-
-def _state_folder() -> Path:
-    """Return the user's state folder (XDG Base Directory Specification; a relative $XDG_STATE_HOME is ignored)."""
-    named = Path(os.environ.get("XDG_STATE_HOME", ""))
-    if named.is_absolute():
-        return named
-    try:
-        return Path.home() / ".local" / "state"
-    except RuntimeError:
-        raise HistoryError(f"This user has no home: name a database ({option('database')}, $ZONAL_DATABASE).") from None
 
 
 def within(url: str, folder: Path) -> str:

@@ -2,19 +2,25 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from zonal.errors import ZonalError
-from zonal.history.records import HistoryError, LedgerRecord, RunRecord
-from zonal.history.store import History
+from zonal.history.records import HistoryError, LedgerRecord, OpenHistory, RunRecord
 
-Database = Annotated[History | str | None, "the URL of a history, an open one, or None"]
+if TYPE_CHECKING:
+    from zonal.history.store import History
+
+Database = Annotated[OpenHistory | str | None, "the URL of a history, an open one, or None"]
 """A history, the URL of one, or none."""
 
 
-def opened(database: Database) -> AbstractContextManager[History | None]:
+def opened(database: Database) -> "AbstractContextManager[History | None]":
     """Open a history by its URL, and close it in the end; one that is open stays so."""
-    return History.open(database) if isinstance(database, str) else nullcontext(database)
+    if not isinstance(database, str):
+        return nullcontext(cast("History | None", database))
+    from zonal.history.store import History  # noqa: PLC0415 - slow to import, and only needed here
+
+    return History.open(database)
 
 
 def ledger_of(database: Database, location: str) -> tuple[LedgerRecord, ...]:
@@ -26,7 +32,7 @@ def ledger_of(database: Database, location: str) -> tuple[LedgerRecord, ...]:
         return ()
 
 
-def remember_run(database: Database, run: RunRecord, keep: Callable[[History], None]) -> str:
+def remember_run(database: Database, run: RunRecord, keep: "Callable[[History], None]") -> str:
     """Add a run to the history; return a sentence where that fails, for what is committed stays done.
 
     `keep` adds it to the table's ledger, for which the table may be read anew.

@@ -10,6 +10,10 @@ class HistoryError(ZonalError):
     """A database that can't be reached, isn't zonal's, or is of a newer zonal."""
 
 
+class OpenHistory:
+    """What every open `History` is: arguments are checked by it before the library of databases is loaded."""
+
+
 @dataclass(frozen=True)
 class AuditRecord:
     """The result of one audit of a table; shares and ratios are from 0 to 1."""

@@ -28,7 +28,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from zonal.errors import ZonalError, option, quoted
 from zonal.history.database import connect_to, file_of, problem_text, shown_url, url_of
-from zonal.history.records import AuditRecord, HistoryError, LedgerRecord, RunRecord
+from zonal.history.records import AuditRecord, HistoryError, LedgerRecord, OpenHistory, RunRecord
 from zonal.history.schema import AUDITS, LEDGER, MIGRATIONS, RUNS, lock, migrate, version_of
 
 MOST_RECORDS = 100
@@ -40,7 +40,7 @@ _COLUMN = {"table": "table_name"}
 """Fields whose column has another name: `table` is a word of SQL."""
 
 
-class History:
+class History(OpenHistory):
     """The records of audits and rewrites, and the ledgers of tables.
 
     Nothing is created before the first record is added; until then reading finds nothing. A database of an older zonal

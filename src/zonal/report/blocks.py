@@ -5,14 +5,16 @@ Each result gives its blocks once; the terminal, pages and notebooks draw them, 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from zonal.auditing.audit import Audit
-from zonal.history.records import AuditRecord, RunRecord
-from zonal.picture.picture import Picture
 from zonal.report.wording import Fact
-from zonal.skipping.depth import Depth
-from zonal.verbs.trend import TrendPoint
+
+if TYPE_CHECKING:
+    from zonal.auditing.audit import Audit
+    from zonal.history.records import AuditRecord, RunRecord
+    from zonal.picture.picture import Picture
+    from zonal.skipping.depth import Depth
+    from zonal.verbs.trend import TrendPoint
 
 Mood = Literal["good", "other", "bad"]
 
@@ -188,7 +190,7 @@ class Listing:
 class FileChart:
     """The files as rectangles: a chart on a page, a drawing in a notebook."""
 
-    picture: Picture | None
+    picture: "Picture | None"
     heading: str = "The files"
     commits: Sequence[tuple[int, str]] = ()
     """Commits that can be chosen, so that their files stand out: each by its number and its name."""
@@ -198,7 +200,7 @@ class FileChart:
 class ReadsChart:
     """What each query reads: a chart on a page."""
 
-    picture: Picture | None
+    picture: "Picture | None"
     heading: str = "What each query reads"
 
 
@@ -206,10 +208,10 @@ class ReadsChart:
 class DepthChart:
     """How many files lie over each other: a chart on a page of versions, each with its files and depths."""
 
-    versions: Sequence[tuple[str, int, Sequence[Depth]]]
+    versions: "Sequence[tuple[str, int, Sequence[Depth]]]"
 
     @classmethod
-    def of(cls, picture: Picture | None) -> "DepthChart":
+    def of(cls, picture: "Picture | None") -> "DepthChart":
         """Return the chart of the versions that a picture has."""
         drawings = () if picture is None else picture.drawings
         return cls([(drawing.label, drawing.files, drawing.depths) for drawing in drawings])
@@ -219,9 +221,9 @@ class DepthChart:
 class TrendChart:
     """The ratio over time: a chart on a page of an audit and those before it, and the rewrites between them."""
 
-    audit: Audit
-    audits: Sequence[AuditRecord]
-    runs: Sequence[RunRecord]
+    audit: "Audit"
+    audits: "Sequence[AuditRecord]"
+    runs: "Sequence[RunRecord]"
     limit: float | None
     """The ratio above which an alert is due."""
 
@@ -230,7 +232,7 @@ class TrendChart:
 class CommitsChart:
     """Whose files are read: a chart on a page, and its numbers as a table elsewhere."""
 
-    audit: Audit
+    audit: "Audit"
     numbers: TableBlock
 
 
@@ -238,14 +240,14 @@ class CommitsChart:
 class QueriesChart:
     """What each query of an audit reads, and could read: a chart on a page."""
 
-    audit: Audit
+    audit: "Audit"
 
 
 @dataclass(frozen=True)
 class LedgerChart:
     """What runs rewrote, and what queries read against a fresh layout, over time: a chart on a page."""
 
-    points: Sequence[TrendPoint]
+    points: "Sequence[TrendPoint]"
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from zonal.upkeep.condition import Condition
 from zonal.values.sizes import size_text
+
+if TYPE_CHECKING:
+    from zonal.upkeep.condition import Condition
 
 MOST_CHARACTERS = 300
 
@@ -34,7 +37,7 @@ def known_share(share: float | None) -> str:
     return "-" if share is None else share_text(share)
 
 
-def condition_facts(condition: Condition) -> Iterator[Fact]:
+def condition_facts(condition: "Condition") -> Iterator[Fact]:
     """Say how a growing table stands to its layout, and what a run of `cluster` would do now."""
     shares = [f"{share_text(condition.share_in_layout)} in the layout"]
     if condition.share_in_others:

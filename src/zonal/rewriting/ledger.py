@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow.compute as pc
 
 from zonal.history.records import LedgerRecord
-from zonal.history.store import History
 from zonal.layouts.layout import Layout, short_text
 from zonal.plan.file_size import sized
 from zonal.rewriting.done import Done
@@ -18,6 +17,9 @@ from zonal.snapshot import Snapshot
 from zonal.upkeep.account import account_of, that_count
 from zonal.upkeep.freshness import lookup_shares
 from zonal.upkeep.tallies import Tallies, Tally, sum_if_known, tallies_of
+
+if TYPE_CHECKING:
+    from zonal.history.store import History
 
 RunKind = Literal["first", "merge", "layout", "append", "copy"]
 
@@ -39,7 +41,7 @@ class LedgerEntry:
         """Return what look-ups read, and would read of a fresh layout."""
         return lookup_shares(self.after, sized(self.layout, self.after))
 
-    def keep(self, history: History) -> None:
+    def keep(self, history: "History") -> None:
         """Add the run to the table's ledger; what takes time is done before the ledger is locked."""
         _ = self.shares
         history.keep_ledger(self.after.location, self.entries)

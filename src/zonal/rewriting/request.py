@@ -24,7 +24,6 @@ from zonal.rewriting.in_place import refuse_filters
 from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.scope import Scope
 from zonal.snapshot import Snapshot
-from zonal.sql.where import parse_where
 from zonal.storage.exclusive import exclusive_folder
 from zonal.tables.protocol import Rewritable, Table, is_rewritable
 from zonal.upkeep.merges import MergeTerms
@@ -97,8 +96,7 @@ class Job:
         """Check a request, and refuse what can't be done or wouldn't help."""
         chosen = request.chosen(snapshot)
         refuse(snapshot, chosen)
-        where = request.scope.where
-        bound = None if where is None else bind_predicate(parse_where(where), snapshot.schema)
+        bound = _bound(request.scope.where, snapshot)
         table = rewritable(source, snapshot)
         asked = request.asked
         queries = () if asked is None else tuple(zip(asked.bounds, asked.weights.tolist(), strict=True))
@@ -142,6 +140,15 @@ class Job:
         self.check(snapshot)
         chosen = choose(snapshot, self.layout, where=self.where, full=self.scope.full)
         return np.union1d(chosen, still_there(snapshot, list(mine)))
+
+
+def _bound(where: str | None, snapshot: Snapshot) -> "Bound | None":
+    """Read a condition, and bind it to the table's columns."""
+    if where is None:
+        return None
+    from zonal.sql.where import parse_where  # noqa: PLC0415 - sqlglot is slow to import
+
+    return bind_predicate(parse_where(where), snapshot.schema)
 
 
 def chosen_layout(

@@ -9,7 +9,6 @@ from typing import Annotated
 from zonal.arguments import check_arguments
 from zonal.values.progress import Progress
 from zonal.workload.query import Workload
-from zonal.workload.reader import read_workload
 from zonal.workload.weights import Weighting
 
 PathLike = str | os.PathLike[str]
@@ -59,6 +58,8 @@ class Logs:
 
     def read(self, names: Sequence[str], columns: Sequence[str], progress: Progress | None = None) -> Workload:
         """Read the workload of a table with these names, besides those of the logs, and these columns."""
+        from zonal.workload.reader import read_workload  # noqa: PLC0415 - sqlglot is slow to import
+
         return read_workload(
             self.paths,
             tables=[*self.names, *names],

@@ -6,7 +6,6 @@ from datetime import datetime
 
 from zonal.errors import ZonalError, option, quoted
 from zonal.predicates.expressions import And, Compare, Constant, In, IsNull, Or, Predicate, StartsWith
-from zonal.sql.where import parse_where
 
 MOST_OTHERS = 5
 """Other tables that a message names."""
@@ -119,6 +118,8 @@ class Workload:
         >>> Workload.of(["id = 7"]).queries[0].predicate
         Compare(term=Column(name='id', quoted=False), op='=', value=7)
         """
+        from zonal.sql.where import parse_where  # noqa: PLC0415 - sqlglot is slow to import
+
         read = [parse_where(text, dialect=dialect, now=now, timezone=timezone) for text in conditions]
         queries = [Query(p, 1.0, 1, source=f"condition {number}") for number, p in enumerate(read, 1)]
         full = sum(not is_usable(predicate) for predicate in read)

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from zonal.errors import in_python, option
-from zonal.sql.ask import TableRead
 from zonal.workload.query import LogError, Query
+
+if TYPE_CHECKING:
+    from zonal.sql.ask import TableRead
 
 _DAY = 86_400.0
 _LEAST = 1e-12
@@ -19,7 +22,7 @@ _LEAST = 1e-12
 class RunTotals:
     """The totals of one query's runs."""
 
-    scan: TableRead
+    scan: "TableRead"
     source: str
     count: int = 0
     bytes: int = 0
