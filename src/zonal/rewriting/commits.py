@@ -44,7 +44,9 @@ def rewrite_in_commits(
     commits: list[Done] = []
     try:
         with running as runner:
-            rewriter = partial(Rewriter, job.table, job.layout, run, runner, tell=commits.append, files=job.files)
+            rewriter = partial(
+                Rewriter, job.table, job.layout, run, runner, tell=commits.append, files=job.files, queries=job.queries
+            )
             after = _rewrite_rounds(job, units, ranks, run, rewriter, report)
         return sum(commits, Done()), after, choice
     except (ZonalError, KeyboardInterrupt) as error:

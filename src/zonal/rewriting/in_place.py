@@ -23,6 +23,7 @@ from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.proof import check_new_files, check_rows
 from zonal.snapshot import Snapshot
 from zonal.storage.removal import remove_folder
+from zonal.study.page_reads import Queries
 from zonal.study.sample import Delays, plan
 from zonal.tables.protocol import Rewritable
 from zonal.values.arrays import Int64Array
@@ -57,6 +58,8 @@ class Rewriter:
     """The commit's ranks in a run of several commits; None: fit them to its own sample."""
     delays: tuple[int, ...] = ()
     """By how many bits each column waits in the key, where ranks are fitted; see `upkeep.forecast.delays`."""
+    queries: Queries = ()
+    """Predicates of a log and their weights: they weigh how rows are ordered inside of row groups."""
 
     def rewrite(self, snapshot: Snapshot, files: Int64Array, number: int = 0) -> None:
         """Replace these files; partitions that other writers changed meanwhile are retried from the newest version."""
@@ -101,7 +104,7 @@ class Rewriter:
             scan = table.scan(snapshot, files)
             written, expected = write_files(
                 snapshot.name, snapshot.files.partitions, scan, writing, self.layout, self.runner, self.report,
-                verify=self.files.verify, ranks=self.ranks, delays=self.delays,
+                verify=self.files.verify, ranks=self.ranks, delays=self.delays, queries=self.queries,
             )  # fmt: skip
             self.report(Step("committing"))
             properties = () if self.files.keep_properties else writing.properties
@@ -148,6 +151,7 @@ def write_files(
     verify: bool = False,
     ranks: Ranks | None = None,
     delays: Delays = (),
+    queries: Queries = (),
 ) -> tuple[list[Written], Expected]:
     """Write the scan's rows in the layout's order, and return the new files only if every row is in them.
 
@@ -155,7 +159,7 @@ def write_files(
     """
     report(Step("sampling"))
     refuse_wrong_sizes(scan)
-    placement, sizes, writing = plan(scan, writing, physical(layout, scan), ranks=ranks, delays=delays)
+    placement, sizes, writing = plan(scan, writing, physical(layout, scan), ranks=ranks, delays=delays, queries=queries)
     placement = replace(placement, verify=verify)
     report(Step("rewriting"))
     with scan.storage.advising(), writing.storage.advising():

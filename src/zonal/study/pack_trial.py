@@ -14,20 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zonal.layouts.keys import exact_words
 from zonal.layouts.layout import Layout
-from zonal.layouts.sort import run_starts, stable_order
+from zonal.layouts.sort import stable_order
 from zonal.plan.pack import DICTIONARY, PLAIN, Packing
 from zonal.plan.rewrite import Writing
-from zonal.values.arrays import Int64Array, UInt64Array
+from zonal.study.page_reads import PageShare, page_share
+from zonal.values.arrays import UInt64Array
 from zonal.values.selection import take_rows
 from zonal.worker.write.inner_order import is_sortable, sorted_inside
 from zonal.worker.write.writer import RowGroups, trial_sizes
 
 SPARSER = 4
 """Rows that are passed over for one that is taken, where rows further apart are measured."""
-PAGE_ROWS = 20_000
-"""Rows of a page, as Arrow writes it."""
 PAGES_COUNT = 0.5
 """Share of what is read by engines that skip pages by the page index; others read whole column chunks."""
 ORDER_VALUES, LEAST_ROWS = 500_000, 8192
@@ -68,8 +66,13 @@ class Packed:
     """Processor time per row of putting rows in order and writing them."""
 
 
-def pack(rows: TrialRows, writing: Writing, layout: Layout, *, keep_order: bool) -> Packed:
-    """Choose order and encodings for the fewest bytes; with `keep_order`, rows stay in the key's order."""
+def pack(
+    rows: TrialRows, writing: Writing, layout: Layout, *, keep_order: bool, pages: PageShare | None = None
+) -> Packed:
+    """Choose order and encodings for the fewest bytes; with `keep_order`, rows stay in the key's order.
+
+    Orders are weighed by the `pages` that are read under them; without, by look-ups of the layout's columns.
+    """
     if not rows.data.num_rows:
         return Packed(Packing(), 1.0, 0.0)
     bare = replace(writing, bloom_columns=())
@@ -81,7 +84,7 @@ def pack(rows: TrialRows, writing: Writing, layout: Layout, *, keep_order: bool)
     group_rows = _group_rows(layout, sum(size for size, _ in usual.values()) / few.data.num_rows)
     chosen: tuple[str, ...] = ()
     if not (keep_order or layout.kind == "linear"):
-        chosen = _best_order(few, bare, neutral, _names(usual))
+        chosen = _best_order(few, bare, neutral, _names(usual), pages or page_share((), {}, layout.curve_columns))
     packing = Packing(chosen, _names(_smallest(_in_order(ordered.groups(group_rows), chosen), bare, neutral)))
     return Packed(packing, *_costs(ordered, group_rows, replace(writing, packing=packing), neutral))
 
@@ -187,7 +190,9 @@ def _modern(kind: pa.DataType) -> tuple[str, ...]:
 # --- orders --------------------------------------------------------------------------------------------------------
 
 
-def _best_order(groups: RowGroups, writing: Writing, layout: Layout, usual: Mapping[str, str]) -> tuple[str, ...]:
+def _best_order(
+    groups: RowGroups, writing: Writing, layout: Layout, usual: Mapping[str, str], pages: PageShare
+) -> tuple[str, ...]:
     """Return the order under which least is read, or none where that is the key's own.
 
     `usual` are the smallest encodings in the key's order; the column that leads another order gets a newer one.
@@ -200,7 +205,7 @@ def _best_order(groups: RowGroups, writing: Writing, layout: Layout, usual: Mapp
         if newer and columns and (found := _modern(groups.data.schema.field(columns[0]).type)):
             encodings[columns[0]] = found[0]
         size = sum(_sizes(inside, writing, layout, encodings).values())
-        return size * (1 - PAGES_COUNT + PAGES_COUNT * _page_share(inside, layout.curve_columns))
+        return size * (1 - PAGES_COUNT + PAGES_COUNT * pages(inside))
 
     limit = LEAST_GAIN * read(())
     tried = {columns: read(columns) for columns in _orders(groups.data, layout)}
@@ -232,30 +237,6 @@ def _distinct(column: pa.ChunkedArray) -> int:
         return len(pc.unique(column))
     except pa.ArrowNotImplementedError:  # for run-end encoding, for example
         return len(column)
-
-
-def _page_share(groups: RowGroups, columns: Sequence[str]) -> float:
-    """Return the share of a row group's pages that a look-up of one value reads, on average over values and columns."""
-    shares = []
-    for group in groups:
-        starts = np.arange(0, group.num_rows, PAGE_ROWS)
-        for name in columns:
-            ranks = _dense_ranks(exact_words(group, [name]))
-            low, high = np.minimum.reduceat(ranks, starts), np.maximum.reduceat(ranks, starts)
-            asked = np.sort(ranks)
-            met = np.searchsorted(asked, high, "right") - np.searchsorted(asked, low, "left")
-            shares.append(float(met.mean()) / len(asked))
-    return sum(shares) / len(shares)
-
-
-def _dense_ranks(words: Sequence[UInt64Array]) -> Int64Array:
-    """Number values in their order, equal ones alike."""
-    order = stable_order(words)
-    new = np.zeros(len(order), np.int64)
-    new[run_starts([word[order] for word in words])] = 1
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.cumsum(new)
-    return ranks
 
 
 # --- costs of a row ------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from zonal.layouts.ranks import Ranks
 from zonal.plan.pack import Packing
 from zonal.plan.rewrite import Source, Writing
 from zonal.study.pack_trial import TrialRows, pack
+from zonal.study.page_reads import PageShare
 from zonal.values.arrays import BoolArray, Int64Array, UInt64Array
 from zonal.values.sample import Sample
 from zonal.values.selection import take_rows
@@ -72,9 +73,12 @@ class RowTrial:
 
 def try_rows(
     reader: Reader, sampled: Sampled, writing: Writing, layout: Layout, ranks: Ranks, rows: Mapping[int, int],
-    *, schema: pa.Schema, keep_order: bool,
+    *, schema: pa.Schema, keep_order: bool, pages: PageShare,
 ) -> RowTrial:  # fmt: skip
-    """Measure bytes, memory and processor time of a row in new files; `rows` counts those of each partition."""
+    """Measure bytes, memory and processor time of a row in new files; `rows` counts those of each partition.
+
+    `pages` tells what queries read of a row group's pages.
+    """
     partition = max(rows, key=lambda part: rows[part], default=0)
     region = _Region.of(sampled, partition, rows.get(partition, 0), key_words(sampled.rows.data, layout, ranks), layout)
     began = time.process_time()  # of all threads: Arrow decodes in its own
@@ -90,7 +94,7 @@ def try_rows(
     words = key_words(everything, layout, ranks)
     keyed = time.process_time()
     trial = region.trial(everything, words, few)
-    packed = pack(trial, writing, layout, keep_order=keep_order)
+    packed = pack(trial, writing, layout, keep_order=keep_order, pages=pages)
     return RowTrial(
         packing=packed.packing,
         row_bytes=max(packed.row_bytes * _usual_size(sampled.picks, region.picks), 1e-3),

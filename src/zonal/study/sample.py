@@ -17,6 +17,7 @@ from zonal.parquet.codecs import usual_codec
 from zonal.plan.placement import Placement, Sizes, has_heavy_keys, plan_placement
 from zonal.plan.rewrite import Scan, Source, Writing
 from zonal.snapshot import UNKNOWN
+from zonal.study.page_reads import Queries, page_share
 from zonal.study.row_trial import Pick, Sampled, try_rows
 from zonal.values.arrays import Int64Array
 from zonal.values.cache import Cache
@@ -64,11 +65,14 @@ class Survey:
         return replace(placement, few_valued=self.few_valued)
 
 
-def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None, delays: Delays = ()) -> Survey:
+def survey(
+    scan: Scan, writing: Writing, layout: Layout,
+    *, ranks: Ranks | None = None, delays: Delays = (), queries: Queries = (),
+) -> Survey:  # fmt: skip
     """Sample, fit ranks where none are given, and measure bytes, memory and time per row.
 
     `layout` names the columns as the scan reads them; with `delays` each of its columns enters the key so many bits
-    later. Only the sample's row groups are read.
+    later, and `queries` weigh how rows are ordered inside of row groups. Only the sample's row groups are read.
     """
     readers = _Readers(scan)
     rows = readers.expected_rows()
@@ -84,6 +88,7 @@ def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None 
     trial = try_rows(
         readers.one(), sampled, writing, layout, ranks, rows,
         schema=reading.schema, keep_order=reading.row_id is not None,
+        pages=page_share(queries, scan.columns, layout.curve_columns),
     )  # fmt: skip
     writing = replace(writing, packing=trial.packing)
     sizes = Sizes(rows, trial.row_bytes, trial.row_memory, trial.row_seconds)
@@ -95,10 +100,11 @@ def survey(scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None 
 
 
 def plan(
-    scan: Scan, writing: Writing, layout: Layout, *, ranks: Ranks | None = None, delays: Delays = ()
-) -> tuple[Placement, Sizes, Writing]:
+    scan: Scan, writing: Writing, layout: Layout,
+    *, ranks: Ranks | None = None, delays: Delays = (), queries: Queries = (),
+) -> tuple[Placement, Sizes, Writing]:  # fmt: skip
     """Decide by a survey where the rows go, and which codec new files get where `writing` has none."""
-    surveyed = survey(scan, writing, layout, ranks=ranks, delays=delays)
+    surveyed = survey(scan, writing, layout, ranks=ranks, delays=delays, queries=queries)
     return surveyed.placement(), surveyed.sizes, surveyed.writing
 
 
