@@ -16,7 +16,7 @@ from threading import Event, Thread, current_thread, main_thread
 from typing import Any
 
 from zonal.errors import option
-from zonal.spark.java import use_java
+from zonal.spark.java import Java, use_java
 
 SLOW_SECONDS = 15.0
 """Time until the first notice of a slow start; each further one comes after twice the time."""
@@ -29,25 +29,39 @@ _folders: list[Path] = []
 """Folders for the log and the temporary files of this process's JVM, which serves all sessions."""
 
 
-def start_jvm(options: Mapping[str, str]) -> None:
+def start_jvm(options: Mapping[str, str], flags: Callable[[Java], Sequence[str]] | None = None) -> None:
     """Start the JVM of this process with its output in a log file, unless it runs already.
 
-    Only `launch_gateway` takes a target for the JVM's output; redirecting this process's own output meanwhile would
-    swallow what other threads print, such as a progress bar.
+    `flags` says what the JVM itself is told besides, unless the user tells it otherwise. Only `launch_gateway` takes a
+    target for the JVM's output; redirecting this process's own output meanwhile would swallow what other threads print,
+    such as a progress bar.
     """
     from pyspark import SparkContext  # noqa: PLC0415
 
     if SparkContext._gateway is not None:
         return
-    use_java()
+    java = use_java()
     folder = Path(tempfile.mkdtemp(prefix="zonal-spark-"))
     _folders.append(folder)
     processes: list[subprocess.Popen[bytes]] = []
     atexit.register(_end, folder, processes)
-    with _temporary_in(folder), (folder / "log").open("wb") as log:
+    with _told([f"-Djava.io.tmpdir={folder}", *(flags(java) if flags else ())]), (folder / "log").open("wb") as log:
         gateway = _launched(options, log.fileno())
     processes.append(gateway.proc)
     SparkContext._ensure_initialized(gateway=gateway)
+
+
+def end_jvm(seconds: float) -> bool:
+    """End the JVM of this process, which no session uses any more; tell whether it ended in that time."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return True
+    process.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=seconds)
+    return process.poll() is not None
 
 
 def jvm_ended() -> str | None:
@@ -201,12 +215,11 @@ def _launched(options: Mapping[str, str], output: int) -> Any:  # noqa: ANN401 -
 
 
 @contextmanager
-def _temporary_in(folder: Path) -> Iterator[None]:
-    """Let a JVM that starts meanwhile put temporary files into a folder, which is removed even if it is killed."""
+def _told(flags: Sequence[str]) -> Iterator[None]:
+    """Give flags to a JVM that starts meanwhile."""
     name = "SPARK_SUBMIT_OPTS"
     before = os.environ.get(name)
-    escaped = str(folder).replace("\\", "\\\\").replace('"', '\\"')
-    os.environ[name] = f'-Djava.io.tmpdir="{escaped}" {before or ""}'.rstrip()  # the last option wins: the user's
+    os.environ[name] = " ".join([*map(_quoted, flags), before or ""]).rstrip()  # the last flag wins: the user's
     try:
         yield
     finally:
@@ -214,6 +227,12 @@ def _temporary_in(folder: Path) -> Iterator[None]:
             del os.environ[name]
         else:
             os.environ[name] = before
+
+
+def _quoted(flag: str) -> str:
+    """Quote a flag as Spark's launcher reads it."""
+    escaped = flag.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _end(folder: Path, processes: "Sequence[subprocess.Popen[bytes]]") -> None:
