@@ -15,7 +15,8 @@ from zonal.spark.java import Java, find_java
 @pytest.fixture
 def java(tmp_path, monkeypatch):
     """A Java and a Spark of a few bytes, and a cache of their own."""
-    for name, text in {"java/lib/modules": "m", "spark/jars/a.jar": "a", "spark/jars/b.jar": "b"}.items():
+    base = "java/lib/server/classes.jsa"
+    for name, text in {base: "j", "java/lib/modules": "m", "spark/jars/a.jar": "a", "spark/jars/b.jar": "b"}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
@@ -90,6 +91,13 @@ def test_a_cache_that_java_cannot_name_has_no_archive(java, monkeypatch, tmp_pat
 def test_a_java_that_is_too_old_is_named(java, monkeypatch):
     monkeypatch.setattr(archive, "find_java", lambda: Java(java.home, 11, "JAVA_HOME"))
     with pytest.raises(ZonalError, match="Archives of classes need Java 13 or later, and zonal uses Java 11"):
+        archive.make_archive()
+
+
+def test_a_java_without_an_archive_of_its_own_is_named(java, monkeypatch):
+    (java.home / "lib/server/classes.jsa").unlink()
+    monkeypatch.setattr(archive, "find_java", lambda: java)
+    with pytest.raises(ZonalError, match=r"has no archive of its own classes.* Install OpenJDK 17 or 21"):
         archive.make_archive()
 
 

