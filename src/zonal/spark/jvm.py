@@ -3,6 +3,7 @@
 import atexit
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,8 @@ _TAIL_LINES = 12
 _END_SECONDS = 10.0
 _OUT_OF_MEMORY = 52
 """Exit code of Spark's JVM when it ran out of memory."""
+_NO_NEWS = r"^\t|^Caused by:|NativeCodeLoader|SPARK_LOCAL_IP|loopback address|incubator modules|log4j|[lL]og ?[lL]evel"
+"""Lines of the log that say nothing about a slow start: those of stack traces, and those that every start has."""
 _folders: list[Path] = []
 """Folders for the log and the temporary files of this process's JVM, which serves all sessions."""
 
@@ -167,7 +170,7 @@ def telling_slowness(what: str, tell: Callable[[str], None]) -> Iterator[None]:
     def run() -> None:
         seconds = pause = SLOW_SECONDS
         while not over.wait(pause):
-            lines = [line for line in log_text().splitlines() if line and not line.startswith(("\t", "Caused by:"))]
+            lines = [line for line in log_text().splitlines() if line and not re.search(_NO_NEWS, line)]
             last = f" Its log says: {lines[-1][:300]}" if lines else ""
             tell(f"{what} has been starting for {seconds:.0f} s. Ctrl-C ends it.{last}")
             pause = seconds
