@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zonal.spark import daemon
-from zonal.spark.session import _options
+from zonal.spark.session import options_of
 
 HOME = Path(daemon.__file__).parents[2]
 
@@ -27,12 +27,12 @@ def test_zonal_is_found_where_it_is_installed_or_on_the_python_path(monkeypatch,
 def test_a_session_with_another_python_has_the_daemon_of_spark(monkeypatch):
     name = "spark.python.daemon.module"
     monkeypatch.setattr(daemon, "is_importable", lambda: True)
-    assert _options("local[2]", {})[name] == "zonal.spark.daemon"
-    assert name not in _options("local[2]", {"spark.pyspark.python": "/other/python"})
-    assert name not in _options("spark://far:7077", {})
-    assert _options("local[2]", {name: "mine"})[name] == "mine"
+    assert options_of("local[2]", {})[name] == "zonal.spark.daemon"
+    assert name not in options_of("local[2]", {"spark.pyspark.python": "/other/python"})
+    assert name not in options_of("spark://far:7077", {})
+    assert options_of("local[2]", {name: "mine"})[name] == "mine"
     monkeypatch.setattr(daemon, "is_importable", lambda: False)
-    assert name not in _options("local[2]", {})
+    assert name not in options_of("local[2]", {})
 
 
 LOADED = """

@@ -125,6 +125,6 @@ def test_a_jvm_is_ended_by_its_input_and_its_folder_removed(tmp_path):
 def test_a_jvm_puts_temporary_files_where_they_are_found_unless_the_user_says_where(monkeypatch, tmp_path):
     folder = tmp_path / 'a "b'
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dx=1")
-    with jvm._temporary_in(folder):
-        assert os.environ["SPARK_SUBMIT_OPTS"] == f'-Djava.io.tmpdir="{tmp_path}/a \\"b" -Dx=1'
+    with jvm._told([f"-Djava.io.tmpdir={folder}"]):
+        assert os.environ["SPARK_SUBMIT_OPTS"] == f'"-Djava.io.tmpdir={tmp_path}/a \\"b" -Dx=1'
     assert os.environ["SPARK_SUBMIT_OPTS"] == "-Dx=1"

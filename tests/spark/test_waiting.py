@@ -101,7 +101,8 @@ def test_notices_reach_people_with_and_without_a_terminal(capsys):
 
 
 def test_a_start_that_takes_long_says_what_its_log_says(monkeypatch, tmp_path):
-    (tmp_path / "log").write_text("WARN first\nWARN Client: Retrying connect to server\n\tat x.y\n")
+    usual = "WARN NativeCodeLoader: Unable to load native-hadoop library for your platform"
+    (tmp_path / "log").write_text(f"WARN first\nWARN Client: Retrying connect to server\n\tat x.y\n{usual}\n")
     monkeypatch.setattr(jvm, "_folders", [tmp_path])
     monkeypatch.setattr(jvm, "SLOW_SECONDS", 0.05)
     told = []

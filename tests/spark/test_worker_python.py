@@ -77,6 +77,28 @@ def test_a_worker_with_an_old_package_says_so_even_where_it_knows_all_names(pack
     )
 
 
+@pytest.mark.parametrize(("package", "problem"), [("numpy", "AttributeError"), ("pyarrow", "TypeError")])
+def test_a_worker_with_a_newer_package_that_lacks_something_says_what_the_driver_has(package, problem):
+    from pyspark import cloudpickle
+
+    def step(batches):
+        yield from batches
+        raise AttributeError("no such name") if problem == "AttributeError" else TypeError("no such argument")
+
+    code = (
+        f"import sys, pickle, numpy, pyarrow\n{package}.__version__ = '99.1.0'\n"
+        "found = pickle.loads(sys.stdin.buffer.read())([1, 2])\n"
+        "print(next(found), next(found))\nnext(found)"
+    )
+    pickled = cloudpickle.dumps(carried(step))
+    told = subprocess.run([sys.executable, "-c", code], check=False, input=pickled, capture_output=True, timeout=60)
+    last = told.stderr.decode().splitlines()[-1]
+    assert told.stdout == b"1 2\n"
+    assert f"ImportError: the Python of a Spark worker, {sys.executable} on {os.uname().nodename}, has numpy " in last
+    assert f"Install numpy {numpy.__version__} and pyarrow {pa.__version__}, as the driver has, there, or set" in last
+    assert reason(Exception(told.stderr.decode())) == last.removeprefix("ImportError: ")
+
+
 def test_functions_that_are_sent_name_nothing_private_of_numpy():
     """Such names differ between versions; those of arrays and scalars themselves are numpy's own for all of them."""
     from pyspark import cloudpickle

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from zonal.plan.placement import Placement
 from zonal.plan.rewrite import ReadTally, Scan, Writing, Written
 from zonal.spark.failures import told_in_words
@@ -15,7 +17,7 @@ from zonal.spark.versions import batch_settings, collected
 from zonal.values.progress import Progress, Step
 from zonal.worker.exchange import payload, results
 from zonal.worker.splits import Split
-from zonal.worker.tasks import read_step, write_step
+from zonal.worker.tasks import WorkerStep, read_step, write_step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,13 +55,17 @@ def run_job(
         by_value, elsewhere = not is_on_this_machine(spark), is_elsewhere(spark)
         read = carried(addressed(read_step(scan.reading, scan.storage, placement)), by_value=by_value)
         write = carried(write_step(scan.reading.schema, writing, placement), by_value=by_value)
-        batches = batch_settings(spark, rows=_BATCH_ROWS, size=_BATCH_BYTES)
-        with (
-            told_in_words(failed, elsewhere=elsewhere),
-            settings(spark, {**_SETTINGS, **batches}),
-            watch(spark, tell, wait),
-        ):
-            placed = dealt(spark, splits).mapInArrow(read, payload.COLUMNS)
-            gathered = placed.repartition(placement.tasks, "task")
-            returned = collected(gathered.mapInArrow(write, results.COLUMNS))
+        with told_in_words(failed, elsewhere=elsewhere), watch(spark, tell, wait):
+            returned = run_steps(spark, splits, read, write, placement.tasks)
     return results.read_results(returned)
+
+
+def run_steps(
+    spark: "SparkSession", splits: Sequence[Split], read: WorkerStep, write: WorkerStep, tasks: int
+) -> pa.Table:
+    """Read each split in a task of its own, and hand its records to `tasks` tasks that write; return their results."""
+    batches = batch_settings(spark, rows=_BATCH_ROWS, size=_BATCH_BYTES)
+    with settings(spark, {**_SETTINGS, **batches}):
+        placed = dealt(spark, splits).mapInArrow(read, payload.COLUMNS)
+        gathered = placed.repartition(tasks, "task")
+        return collected(gathered.mapInArrow(write, results.COLUMNS))

@@ -3,6 +3,7 @@
 import atexit
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from threading import Event, Thread, current_thread, main_thread
 from typing import Any
 
 from zonal.errors import option
-from zonal.spark.java import use_java
+from zonal.spark.java import Java, use_java
 
 SLOW_SECONDS = 15.0
 """Time until the first notice of a slow start; each further one comes after twice the time."""
@@ -25,29 +26,45 @@ _TAIL_LINES = 12
 _END_SECONDS = 10.0
 _OUT_OF_MEMORY = 52
 """Exit code of Spark's JVM when it ran out of memory."""
+_NO_NEWS = r"^\t|^Caused by:|NativeCodeLoader|SPARK_LOCAL_IP|loopback address|incubator modules|log4j|[lL]og ?[lL]evel"
+"""Lines of the log that say nothing about a slow start: those of stack traces, and those that every start has."""
 _folders: list[Path] = []
 """Folders for the log and the temporary files of this process's JVM, which serves all sessions."""
 
 
-def start_jvm(options: Mapping[str, str]) -> None:
+def start_jvm(options: Mapping[str, str], flags: Callable[[Java], Sequence[str]] | None = None) -> None:
     """Start the JVM of this process with its output in a log file, unless it runs already.
 
-    Only `launch_gateway` takes a target for the JVM's output; redirecting this process's own output meanwhile would
-    swallow what other threads print, such as a progress bar.
+    `flags` says what the JVM itself is told besides, unless the user tells it otherwise. Only `launch_gateway` takes a
+    target for the JVM's output; redirecting this process's own output meanwhile would swallow what other threads print,
+    such as a progress bar.
     """
     from pyspark import SparkContext  # noqa: PLC0415
 
     if SparkContext._gateway is not None:
         return
-    use_java()
+    java = use_java()
     folder = Path(tempfile.mkdtemp(prefix="zonal-spark-"))
     _folders.append(folder)
     processes: list[subprocess.Popen[bytes]] = []
     atexit.register(_end, folder, processes)
-    with _temporary_in(folder), (folder / "log").open("wb") as log:
+    with _told([f"-Djava.io.tmpdir={folder}", *(flags(java) if flags else ())]), (folder / "log").open("wb") as log:
         gateway = _launched(options, log.fileno())
     processes.append(gateway.proc)
     SparkContext._ensure_initialized(gateway=gateway)
+
+
+def end_jvm(seconds: float) -> bool:
+    """End the JVM of this process, which no session uses any more; tell whether it ended in that time."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return True
+    process.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=seconds)
+    return process.poll() is not None
 
 
 def jvm_ended() -> str | None:
@@ -153,7 +170,7 @@ def telling_slowness(what: str, tell: Callable[[str], None]) -> Iterator[None]:
     def run() -> None:
         seconds = pause = SLOW_SECONDS
         while not over.wait(pause):
-            lines = [line for line in log_text().splitlines() if line and not line.startswith(("\t", "Caused by:"))]
+            lines = [line for line in log_text().splitlines() if line and not re.search(_NO_NEWS, line)]
             last = f" Its log says: {lines[-1][:300]}" if lines else ""
             tell(f"{what} has been starting for {seconds:.0f} s. Ctrl-C ends it.{last}")
             pause = seconds
@@ -201,12 +218,11 @@ def _launched(options: Mapping[str, str], output: int) -> Any:  # noqa: ANN401 -
 
 
 @contextmanager
-def _temporary_in(folder: Path) -> Iterator[None]:
-    """Let a JVM that starts meanwhile put temporary files into a folder, which is removed even if it is killed."""
+def _told(flags: Sequence[str]) -> Iterator[None]:
+    """Give flags to a JVM that starts meanwhile."""
     name = "SPARK_SUBMIT_OPTS"
     before = os.environ.get(name)
-    escaped = str(folder).replace("\\", "\\\\").replace('"', '\\"')
-    os.environ[name] = f'-Djava.io.tmpdir="{escaped}" {before or ""}'.rstrip()  # the last option wins: the user's
+    os.environ[name] = " ".join([*map(_quoted, flags), before or ""]).rstrip()  # the last flag wins: the user's
     try:
         yield
     finally:
@@ -214,6 +230,12 @@ def _temporary_in(folder: Path) -> Iterator[None]:
             del os.environ[name]
         else:
             os.environ[name] = before
+
+
+def _quoted(flag: str) -> str:
+    """Quote a flag as Spark's launcher reads it."""
+    escaped = flag.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _end(folder: Path, processes: "Sequence[subprocess.Popen[bytes]]") -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zonal.errors import ZonalError, ZonalNotice, in_line, option
 from zonal.spark import daemon
 from zonal.spark.address import check_master, check_server, public, shown
+from zonal.spark.class_archive import archive_flags
 from zonal.spark.failures import is_broken_call, missing_python, reason, start_refusal
 from zonal.spark.jvm import (
     jvm_ended,
@@ -200,7 +201,7 @@ def _start(master: str | None, remote: str | None, conf: Mapping[str, str], tell
     # Under spark-submit the JVM runs already, and has its master and settings.
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     here = remote if remote is not None else master or (None if submitted else "local[*]")
-    options = _options(here, conf)
+    options = options_of(here, conf)
     builder = SparkSession.builder
     if remote is not None:
         builder = builder.remote(remote)
@@ -219,7 +220,8 @@ def _start(master: str | None, remote: str | None, conf: Mapping[str, str], tell
             warnings.filterwarnings("ignore", message="Failed to set ")
         try:
             if starts_jvm:
-                start_jvm({"spark.master": str(here), **options})
+                on_this_machine = remote is None and is_local_master(str(here))
+                start_jvm({"spark.master": str(here), **options}, archive_flags if on_this_machine else None)
             session = builder.getOrCreate()
             quiet_accumulators(session)
             check_version(session.version, "The Spark server")  # the first call that a Connect server must answer
@@ -239,7 +241,8 @@ def _not_started(what: str, error: Exception) -> ZonalError:
     return ZonalError(f"{what} did not start: {why}.{log_tail()}")
 
 
-def _options(here: str | None, conf: Mapping[str, str]) -> dict[str, str]:
+def options_of(here: str | None, conf: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a new session on this master: zonal's own, and the user's over them."""
     if here is None or here.startswith("sc:"):
         return {"spark.sql.session.timeZone": "UTC", **conf}
     if not is_local_master(here):

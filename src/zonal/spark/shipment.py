@@ -12,6 +12,8 @@ from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+import pyarrow as pa
 from pyspark import cloudpickle
 
 Given = ParamSpec("Given")
@@ -46,8 +48,8 @@ def shipped(*, by_value: bool = True) -> Iterator[None]:
 def carried(function: Callable[Given, Result], *, by_value: bool = True) -> Callable[Given, Result]:
     """Return the same function, which includes all that it needs of zonal whenever it is pickled.
 
-    `function` must not keep state between calls: a worker makes its own copy for each task. A worker that lacks what
-    the function imports raises an error that names its Python and its host.
+    `function` yields its results, and must not keep state between calls: a worker makes its own copy for each task. A
+    worker that lacks what the function needs raises an error that names its Python and its host.
     """
     with shipped(by_value=by_value):
         pickled = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
@@ -77,9 +79,12 @@ class _Held:
 def _loader() -> Callable[[bytes], Any]:
     """Return what unpickles a function in a worker; it is nested, so that it travels by value."""
     oldest = [list(each) for each in (OLDEST_NUMPY, OLDEST_PYARROW)]
+    drivers = [np.__version__, pa.__version__]
+    complaint = _complaint()
 
     def load(pickled: bytes) -> Any:  # noqa: ANN401 - any function
         import pickle  # noqa: PLC0415 - all of these are imported by the worker
+        from collections.abc import Iterator  # noqa: PLC0415
 
         try:
             function = pickle.loads(pickled)  # noqa: S301 - pickled above
@@ -90,26 +95,45 @@ def _loader() -> Callable[[bytes], Any]:
             found = [[int(part) for part in each.__version__.split(".")[:2]] for each in (np, pa)]
             if any(own < least for own, least in zip(found, oldest, strict=True)):
                 raise ImportError("too old")
-            return function
         except (ImportError, AttributeError) as error:  # the latter: a name that another version lacks
-            import platform  # noqa: PLC0415
-            import sys  # noqa: PLC0415
-            from importlib import metadata  # noqa: PLC0415
+            least = [".".join(map(str, each)) for each in oldest]
+            raise complaint(error, f"numpy {least[0]} and pyarrow {least[1]} or later") from None
+        if [np.__version__, pa.__version__] == drivers:
+            return function
 
-            if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == error.name:
-                what = f"has no {error.name}"
-            else:
-                known = {each.metadata["Name"]: each.version for each in metadata.distributions()}
-                both = " and ".join(f"{name} {known.get(name, 'of no known version')}" for name in ("numpy", "pyarrow"))
-                what = f"has {both}, which can't run what was sent ({error})"
-            least, other = (".".join(map(str, each)) for each in oldest)
-            raise ImportError(
-                f"the Python of a Spark worker, {sys.executable} on {platform.node()}, {what}. Install numpy {least} "
-                f"and pyarrow {other} or later there, or set PYSPARK_PYTHON, or spark.pyspark.python, to a Python "
-                f"{sys.version_info[0]}.{sys.version_info[1]} that has them, before Spark starts"
-            ) from None
+        def run(*args: Any, **kwargs: Any) -> Iterator[Any]:  # noqa: ANN401 - those of the function
+            try:
+                yield from function(*args, **kwargs)
+            except (AttributeError, TypeError) as error:  # a name or an argument that another version lacks
+                both = f"numpy {drivers[0]} and pyarrow {drivers[1]}, as the driver has,"
+                raise complaint(error, both) from error
+
+        return run
 
     return load
+
+
+def _complaint() -> Callable[[Exception, str], ImportError]:
+    """Return what says, in a worker, that its packages don't fit, and what to install."""
+
+    def complaint(error: Exception, wanted: str) -> ImportError:
+        import platform  # noqa: PLC0415
+        import sys  # noqa: PLC0415
+        from importlib import metadata  # noqa: PLC0415
+
+        if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == error.name:
+            what = f"has no {error.name}"
+        else:
+            known = {each.metadata["Name"]: each.version for each in metadata.distributions()}
+            both = " and ".join(f"{name} {known.get(name, 'of no known version')}" for name in ("numpy", "pyarrow"))
+            what = f"has {both}, which can't run what was sent ({error})"
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        return ImportError(
+            f"the Python of a Spark worker, {sys.executable} on {platform.node()}, {what}. Install {wanted} there, or "
+            f"set PYSPARK_PYTHON, or spark.pyspark.python, to a Python {version} that has them, before Spark starts"
+        )
+
+    return complaint
 
 
 def _register(change: int) -> None:
