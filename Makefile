@@ -8,6 +8,9 @@ BROWSER := $(VENV)/.browser
 INTEROP := .venv-interop
 SPARKS ?= 3.5 4.0 4.1 4.2 newest
 
+# Where the environment forbids to keep bytecode, each of the many processes that tests start would compile zonal anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test sparks clusters simulate check format bench interop browser stores clean
 
