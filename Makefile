@@ -104,7 +104,7 @@ $(INTEROP)/.bench: $(INTEROP)/.ready
 	@touch $@
 
 interop: $(INTEROP)/.ready ## let the official engines judge what zonal reads and writes (jars by Maven)
-	$(INTEROP)/bin/python -m pytest -m interop tests/interop
+	$(INTEROP)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m interop tests/interop --durations=10
 
 browser: $(BROWSER) ## look at the pages in the Chromium on the PATH; without one, say so
 	$(BIN)/python -m pytest -m browser tests/browser
