@@ -8,6 +8,9 @@ BROWSER := $(VENV)/.browser
 INTEROP := .venv-interop
 SPARKS ?= 3.5 4.0 4.1 4.2 newest
 
+# Where the environment forbids to keep bytecode, each of the many processes that tests start would compile zonal anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test sparks clusters simulate check format bench interop browser stores clean
 
@@ -101,7 +104,7 @@ $(INTEROP)/.bench: $(INTEROP)/.ready
 	@touch $@
 
 interop: $(INTEROP)/.ready ## let the official engines judge what zonal reads and writes (jars by Maven)
-	$(INTEROP)/bin/python -m pytest -m interop tests/interop
+	$(INTEROP)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m interop tests/interop --durations=10
 
 browser: $(BROWSER) ## look at the pages in the Chromium on the PATH; without one, say so
 	$(BIN)/python -m pytest -m browser tests/browser

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +31,23 @@ def run(*arguments, **options):
         check=False,
         **options,
     )
+
+
+@pytest.fixture
+def run_inside(monkeypatch, capsys):
+    """The same in this process, where many commands run: each process would load all libraries anew."""
+
+    def ran(*arguments):
+        monkeypatch.setattr(sys, "argv", ["zonal", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stopped:
+            code = stopped.code or 0
+        told = capsys.readouterr()
+        return SimpleNamespace(returncode=code, stdout=told.out, stderr=told.err)
+
+    return ran
 
 
 def test_version_and_help():
@@ -89,6 +107,14 @@ def test_an_unknown_command_gets_the_nearest():
     assert "Did you mean 'demo'?" in told.stderr
 
 
+def test_a_mistake_is_explained_by_a_process_too(tmp_path):
+    told = run("demo", "--by", "ts,payload", cwd=tmp_path)
+    assert told.returncode == 1
+    assert "Unknown column 'payload'. Did you mean 'payload_id'?" in told.stderr
+    assert "Traceback" not in told.stderr
+    assert told.stdout == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -103,11 +129,12 @@ def test_an_unknown_command_gets_the_nearest():
         (["--data", "nulls.parquet", "--by", "x", "--format", "both"], "leave out --format"),
     ],
 )
-def test_mistakes_are_explained_in_a_line(tmp_path, arguments, message):
+def test_mistakes_are_explained_in_a_line(tmp_path, arguments, message, run_inside, monkeypatch):
     pq.write_table(pa.table({"x": [1], "tags": [[1]]}), tmp_path / "orders.parquet")
     pq.write_table(pa.table({"x": pa.nulls(100, pa.int8())}), tmp_path / "nulls.parquet")
     (tmp_path / "junk.parquet").write_bytes(b"PAR1junk")
-    told = run("demo", *arguments, cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    told = run_inside("demo", *arguments)
     assert told.returncode == 1
     assert message in told.stderr
     assert "Traceback" not in told.stderr
@@ -149,16 +176,19 @@ def test_explain_tells_what_a_query_reads(folder):
     assert [(level["name"], level["kept"]) for level in found["levels"]] == [("files", 1), ("row groups", 1)]
 
 
-def test_a_query_of_several_tables_says_which_one_this_is(folder):
+def test_a_query_of_several_tables_says_which_one_this_is(folder, run_inside):
     query = "SELECT * FROM {} e JOIN users u ON e.id = u.id WHERE e.id = 5 AND u.id > 100"
     assert (
-        "Name one of them (--as): 'orders', 'users'" in run("explain", folder, "--sql", query.format("orders")).stderr
+        "Name one of them (--as): 'orders', 'users'"
+        in run_inside("explain", folder, "--sql", query.format("orders")).stderr
     )
-    assert "id: files skipped 3" in run("explain", folder, "--sql", query.format("events")).stdout, "its own name"
+    assert "id: files skipped 3" in run_inside("explain", folder, "--sql", query.format("events")).stdout, (
+        "its own name"
+    )
     for option in ("--as", "--name"):
-        told = run("explain", folder, "--sql", query.format("orders"), option, "orders")
+        told = run_inside("explain", folder, "--sql", query.format("orders"), option, "orders")
         assert "id: files skipped 3" in told.stdout
-        told = run("explain", folder, "--sql", query.format("events"), option, "users")
+        told = run_inside("explain", folder, "--sql", query.format("events"), option, "users")
         assert "id: files skipped 1\n" in told.stdout
 
 
@@ -176,8 +206,8 @@ def test_a_query_of_several_tables_says_which_one_this_is(folder):
         (["explain", "{}", "--where", "id = 3", "--timezone", "Mars"], "time zone 'Mars'"),
     ],
 )
-def test_mistakes_with_tables_are_explained_in_a_line(folder, arguments, message):
-    told = run(*(argument.format(folder) for argument in arguments))
+def test_mistakes_with_tables_are_explained_in_a_line(folder, arguments, message, run_inside):
+    told = run_inside(*(argument.format(folder) for argument in arguments))
     assert told.returncode == 1
     assert message in told.stderr
     assert "Traceback" not in told.stderr

@@ -52,6 +52,18 @@ def summary(request):
     return request.config.stash.setdefault(SUMMARY, [])
 
 
+def pytest_sessionfinish(session):
+    """Send a worker's lines to the process that reports."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["summary"] = session.config.stash.get(SUMMARY, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take the lines of a worker; of one that crashed there are none."""
+    node.config.stash.setdefault(SUMMARY, []).extend(getattr(node, "workeroutput", {}).get("summary", []))
+
+
 def pytest_terminal_summary(terminalreporter, config):
     lines = config.stash.get(SUMMARY, [])
     if lines:

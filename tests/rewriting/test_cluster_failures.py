@@ -377,6 +377,7 @@ from zonal.spark.session import spark_session
 conf = {{
     "spark.speculation": "true", "spark.executor.memory": "512m", "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }}
 with spark_session(master="local-cluster[2,1,1024]", conf=conf) as session:
     rewritten("raise", "write_step", session)

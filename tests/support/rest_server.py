@@ -34,7 +34,7 @@ class RestServer:
         self.vended, self.ends, self.fault, self.loads = [], None, None, 0
         self._server = make_server("127.0.0.1", 0, self._answered, threaded=True)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
-        Thread(target=self._server.serve_forever, daemon=True).start()
+        Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def close(self):
         self._server.shutdown()

@@ -6,13 +6,15 @@ import socket
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from io import BytesIO
 from threading import Lock, Thread
-from urllib.request import Request, urlopen
 
 import boto3
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.core import DEFAULT_ACCOUNT_ID as ACCOUNT
+from moto.core.base_backend import BackendDict
+from moto.core.model_instances import reset_model_data
+from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
 from moto.s3.models import s3_backends
 from werkzeug.serving import make_server
 
@@ -109,20 +111,31 @@ class S3Server(S3Bucket):
 
     def __init__(self):
         logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
-        self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=MotoRequestHandler)
         self._lock, self._copying = Lock(), Lock()
         self.heard, self.faults, self.on_put, self.before = [], [], None, lambda *_: None
         self.ignores_conditions = self.ignores_copy_conditions = False
         self.revoked = set()
-        Thread(target=self._server.serve_forever, daemon=True).start()
-        urlopen(Request(f"{self.url}/moto-api/reset", method="POST")).close()  # noqa: S310 - moto's state is global
+        # By default a server looks twice a second whether it is to stop, and `stop` would wait for that.
+        Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        _forget_objects()
         self.client.create_bucket(Bucket="box")
         self.heard.clear()
 
     @property
     def url(self):
         return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def _keys(self):
+        """Moto's own objects: a request for each would be a good part of the time of tests that compare all of them."""
+        return s3_backends[ACCOUNT]["aws"].get_bucket("box").keys
+
+    def objects(self, prefix=""):
+        return sorted(key for key in self._keys if key.startswith(prefix))
+
+    def read(self, key):
+        return self._keys[key].value
 
     def counts(self):
         """How often each kind of request was heard."""
@@ -148,7 +161,7 @@ class S3Server(S3Bucket):
             return self._failed(fault, environ, start_response)
         if method == "COPY" and not self.ignores_copy_conditions:
             return self._copied(environ, start_response)
-        found = self._moto(environ, start_response)
+        found = _moto(environ, start_response)
         if self.on_put is not None and method == "PUT":
             self.on_put(path)
         return found
@@ -169,19 +182,36 @@ class S3Server(S3Bucket):
         """Copy on condition, as S3 does since 2025 and moto doesn't."""
         with self._copying:
             key = environ["PATH_INFO"].encode("latin-1").decode().removeprefix("/box/")
-            if environ.get("HTTP_IF_NONE_MATCH") == "*" and s3_backends["123456789012"]["aws"].head_object("box", key):
+            if environ.get("HTTP_IF_NONE_MATCH") == "*" and s3_backends[ACCOUNT]["aws"].head_object("box", key):
                 return _answered(start_response, "412 Precondition Failed", "PreconditionFailed")
-            return self._moto(environ, start_response)
+            return _moto(environ, start_response)
 
     def _failed(self, fault, environ, start_response):
         length = int(environ.get("CONTENT_LENGTH") or 0)
         body = environ["wsgi.input"].read(length // 2 if fault.answer == CUT and not fault.after else length)
         if fault.after:
-            b"".join(self._moto(environ | {"wsgi.input": BytesIO(body)}, lambda *_: None))
+            b"".join(_moto(environ | {"wsgi.input": BytesIO(body)}, lambda *_: None))
         if fault.answer == CUT:
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             raise ConnectionResetError
         return _answered(start_response, fault.answer, fault.code)
+
+
+def _moto(environ, start_response):
+    """Let the service answer that a request is signed for; moto's own way to find it looks at folders each time."""
+    signed = re.search(r"/([\w-]+)/aws4_request", environ.get("HTTP_AUTHORIZATION", ""))
+    return _service(signed[1] if signed else "s3")(environ, start_response)
+
+
+@cache
+def _service(name):
+    return create_backend_app(name)
+
+
+def _forget_objects():
+    """Forget all buckets: moto's state is that of the process."""
+    BackendDict.reset()
+    reset_model_data()
 
 
 def _answered(start_response, status, code):

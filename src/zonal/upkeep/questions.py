@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -58,7 +59,12 @@ def asked(bounds: Iterable[Bound], weights: Iterable[float], boxes: FileBoxes, c
 
 def guessed(boxes: FileBoxes) -> Questions:
     """Make up queries: half of them look one value up, half ask for a range, of one column or of two."""
-    columns = boxes.low.shape[1]
+    return _guessed(boxes.low.shape[1])
+
+
+@cache
+def _guessed(columns: int) -> Questions:
+    """Draw the same queries for every table, once in a process: each forecast of a growing table asks for them."""
     draw = np.random.default_rng(7)
     low = np.zeros((GUESSED, columns), np.int64)
     high = np.full((GUESSED, columns), TOP, np.int64)
@@ -67,4 +73,7 @@ def guessed(boxes: FileBoxes) -> Questions:
             start = int(draw.integers(0, TOP + 1))
             width = 0 if query % 4 < 2 else TOP >> int(draw.choice(_WIDTHS))
             low[query, column], high[query, column] = start, min(start + width, TOP)
-    return Questions(low, high, np.full(GUESSED, 1 / GUESSED), known=False)
+    weights = np.full(GUESSED, 1 / GUESSED)
+    for array in (low, high, weights):
+        array.flags.writeable = False
+    return Questions(low, high, weights, known=False)
