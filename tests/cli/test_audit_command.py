@@ -244,7 +244,7 @@ def test_an_older_version_is_no_point_of_the_trend(table, tmp_path, monkeypatch)
     for _ in range(2):
         assert run(table.name, *options).exit_code == 0
     assert '"kind":"trend"' in (tmp_path / "a.html").read_text()
-    assert run(table.name, *options, "--at", 1).exit_code == 2
+    assert run(table.name, *options, "--at", 3).exit_code == 2
     assert '"kind":"trend"' not in (tmp_path / "a.html").read_text()
 
 

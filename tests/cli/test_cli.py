@@ -362,7 +362,7 @@ def test_a_report_is_a_page_beside_what_is_printed(delta, line, monkeypatch, cap
 def test_a_report_of_a_learned_layout_hides_what_queries_ask_for(delta, monkeypatch):
     log, page = delta.parent / "log.sql", delta.parent / "page.html"
     log.write_text("\n".join(f"SELECT * FROM orders WHERE id BETWEEN {low} AND {low + 13};" for low in (1234, 2345)))
-    line = ["cluster", delta, "--layout", "tree", "--queries", log, "--name", "orders", "--target-file-size", "4KB"]
+    line = ["cluster", delta, "--layout", "tree", "--queries", log, "--name", "orders", "--target-file-size", "2KB"]
     assert run_here_instead(monkeypatch, *line, "--hide-literals", "--report", page) == 0
     written = page.read_text()
     assert "id &gt;= ? AND id &lt;= ?" in written or "id BETWEEN ? AND ?" in written

@@ -19,7 +19,7 @@ from deltalake import QueryBuilder
 from support.cluster_tables import assert_same_rows, home, parts_of
 from support.hard_values import column_of, conditions, hard_rows
 
-LAYOUTS = {"by": ["dbl", "url"], "target_file_size": 8_000}
+LAYOUTS = {"by": ["dbl", "url"], "target_file_size": 4_000}
 
 
 def made(kind, folder, *, partitioned=False):

@@ -14,7 +14,7 @@ from zonal.upkeep.account import account_of
 from zonal.upkeep.condition import condition_of
 from zonal.verbs.show import health_of
 
-LAYOUT = Layout("zorder", ("ts", "x"), target_file_bytes=12_000)
+LAYOUT = Layout("zorder", ("ts", "x"), target_file_bytes=20_000)
 
 
 def day(number, rows=60, *, late=0):

@@ -216,9 +216,11 @@ def test_the_ledger_knows_what_the_log_has_forgotten(kind, tmp_path, database):
 @pytest.mark.parametrize("kind", NEWEST)
 def test_a_gap_that_nobody_knows_is_told_and_counts_what_is_there(kind, tmp_path, database):
     table = home(kind, tmp_path).make([days(0, 20)])
+    first_bytes = sum(file.size for file in table.files())
     table.append(days(20, 30))
+    appended = sum(file.size for file in table.files()) - first_bytes
     forget(table)
     table.cluster(layout=LAYOUT, database=database)
     (first,) = ledger(table, database)
     assert not first.exact
-    assert first.arrived_bytes == sum(file.size for file in table.files())
+    assert first.arrived_bytes == max(appended, sum(file.size for file in table.files()))

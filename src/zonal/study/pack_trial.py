@@ -36,7 +36,7 @@ REPEATS = 32
 """A column has few values in a row group if each is there so often on average."""
 FEW_COLUMNS, KEY_COLUMNS = 8, 3
 """Columns of few values, and key columns, that orders are made of."""
-LEAST_GAIN = 0.98
+LEAST_GAIN = 0.95
 """An order is taken for what is read under it, if that is at most so much of what is read in the key's order."""
 FURTHER, SMALLEST = 0.5, 0.6
 """How much of what nearer neighbors save is expected again of those that are nearer still; the least share of bytes."""
