@@ -121,7 +121,8 @@ def query_bars(engines: Mapping[str, Mapping[str, float]], titles: Mapping[str, 
     longest = max(longest, 1.0) * 1.02
     left, top = NAME + 20, TOP
     for engine, bars in engines.items():
-        body.append(f'<text class="title" x="{left}" y="{top - 12}">{escape(engine)}: CPU of queries</text>')
+        title = f"{engine}: CPU, of that on the table as it arrived"
+        body.append(f'<text class="title" x="{left}" y="{top - 12}">{escape(title)}</text>')
         for system, value in bars.items():
             body.append(f'<text x="{left - 8}" y="{top + 13}" text-anchor="end">{escape(titles[system])}</text>')
             length = width * value / longest

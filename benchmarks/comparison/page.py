@@ -49,14 +49,17 @@ def measured(results: Results) -> str:
         "## Where zonal loses",
         "Every measure in which the best peer beats a system of zonal's by more than 2 %, and which of them it beats, "
         "with how many times its number theirs is.",
-        markdown(list(loss_rows(results))),
+        markdown(list(loss_rows(results)), texts=(0, 1, 2, 5)),
     ]
     for table in results.tables:
         parts += [f"## {_title(table.set)}", _about(table), markdown(list(_rewrite_rows(results, table)))]
         if any(each.set == table.set for each in results.queries):
             parts += [_about_queries(table), markdown(list(_query_rows(results, table)))]
     if results.failures:
-        parts += ["## What failed", markdown([("table", "system", "what", "message"), *_failure_rows(results)])]
+        parts += [
+            "## What failed",
+            markdown([("table", "system", "what", "message"), *_failure_rows(results)], texts=range(4)),
+        ]
     return "\n\n".join(parts)
 
 
@@ -187,8 +190,8 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def markdown(rows: Sequence[Cells]) -> str:
-    """Write rows as a table; the first is its heading."""
+def markdown(rows: Sequence[Cells], *, texts: Sequence[int] = (0,)) -> str:
+    """Write rows as a table; the first is its heading, and columns at these places hold texts."""
     heading, *body = rows
-    ruled = [heading, tuple("---" if at == 0 else "--:" for at in range(len(heading))), *body]
+    ruled = [heading, tuple("---" if at in texts else "--:" for at in range(len(heading))), *body]
     return "\n".join(f"| {' | '.join(row)} |" for row in ruled)

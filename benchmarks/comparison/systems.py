@@ -1,13 +1,14 @@
 """The systems of the comparison, in the order in which they take turns and are shown."""
 
 from benchmarks.rewriters import peers
-from benchmarks.rewriters.peers import LEARNED, UNTOUCHED, ZONAL, Peer, named
+from benchmarks.rewriters.peers import LEARNED, UNTOUCHED, VARIANTS, ZONAL, Peer, named
 
 SYSTEMS: tuple[Peer, ...] = (
     UNTOUCHED,
     *map(named, ("spark-sort", "iceberg-zorder", "iceberg-hilbert", "delta-zorder", "delta-liquid", "delta-rs")),
     *map(named, ("zonal-delta-zorder", "zonal-delta-hilbert", "zonal-iceberg-zorder", "zonal-here")),
     *LEARNED,
+    *VARIANTS,
 )
 
 

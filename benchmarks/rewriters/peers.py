@@ -46,13 +46,18 @@ LEARNED = (
     Peer("zonal-here-auto", "zonal auto, Delta, no Spark", "delta", "zonal_here.delta", {"kind": "auto"}),
 )
 """Those that need the queries of a job."""
+VARIANTS: tuple[Peer, ...] = ()
+"""zonal's with other files: each is a peer above under another name, with keywords of `zonal.NewFiles` in `options`.
+
+Such as `Peer("zonal-here-snappy", "…", "delta", "zonal_here.delta", {"kind": "zorder", "compression": "snappy"})`.
+"""
 UNTOUCHED = Peer("unclustered", "as it arrived", "delta", "untouched.leave")
 ZONAL = "zonal"
 
 
 def named(name: str) -> Peer:
     """Return a peer of any kind."""
-    (peer,) = (peer for peer in (UNTOUCHED, *ALL, *LEARNED) if peer.name == name)
+    (peer,) = (peer for peer in (UNTOUCHED, *ALL, *LEARNED, *VARIANTS) if peer.name == name)
     return peer
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from benchmarks.rewriters.copies import opened
 from benchmarks.rewriters.job import LOGGED, Job, Rewrite
@@ -13,7 +14,7 @@ from zonal.verbs.cluster import cluster
 from zonal.workload.logs import Logs
 
 
-def start(job: Job, *, format_: str, kind: str, **new_files: bool) -> Rewrite:
+def start(job: Job, *, format_: str, kind: str, **new_files: Any) -> Rewrite:
     """Open the table; the rewrite takes all files and commits."""
     from benchmarks.rewriters.spark_session import session  # noqa: PLC0415 - not needed without Spark
 
@@ -25,9 +26,9 @@ delta = partial(start, format_="delta")
 iceberg = partial(start, format_="iceberg")
 
 
-def clustering(job: Job, table: Table, kind: str, place: Place, new_files: Mapping[str, bool]) -> Rewrite:
+def clustering(job: Job, table: Table, kind: str, place: Place, new_files: Mapping[str, Any]) -> Rewrite:
     """Cluster by the job's columns, or by a layout that is learned from its queries, which is a part of the work."""
-    files = NewFiles(target_file_size=job.target, compression=job.codec, **new_files)
+    files = NewFiles(**{"target_file_size": job.target, "compression": job.codec, **new_files})
     if kind not in ("tree", "auto"):
         return lambda: cluster(table, by=list(job.columns), layout=kind, files=files, spark=place)
     assert job.queries is not None, f"{kind} is learned from queries, and the job has none"
