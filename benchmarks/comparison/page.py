@@ -19,6 +19,7 @@ from benchmarks.comparison.summary import (
     values_of,
 )
 from benchmarks.comparison.systems import SYSTEMS, title_of
+from benchmarks.comparison.trial import OFF
 from benchmarks.rewriters.peers import UNTOUCHED
 
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
@@ -53,6 +54,7 @@ def measured(results: Results) -> str:
     ]
     for table in results.tables:
         parts += [f"## {_title(table.set)}", _about(table), markdown(list(_rewrite_rows(results, table)))]
+        parts += _far_off(results, table)
         if any(each.set == table.set for each in results.queries):
             parts += [_about_queries(table), markdown(list(_query_rows(results, table)))]
     if results.failures:
@@ -84,6 +86,18 @@ def _about(table: Table) -> str:
         f"{table.training} queries. Read: the mean of {table.held_out} held-out queries. In parentheses, the number "
         "of files that the first target size made, where it was corrected."
     )
+
+
+def _far_off(results: Results, table: Table) -> Iterator[str]:
+    """Say which systems made too many or too few files to be compared as they are."""
+    runs = [each for each in results.rewrites if each.set == table.set and each.repetition == 0]
+    far = [each for each in runs if abs(each.files / table.files - 1) > OFF]
+    if far:
+        said = ", ".join(f"{title_of(each.system)} ({each.files})" for each in far)
+        yield (
+            f"More than {OFF:.0%} off {table.files} files even so: {said}. Smaller files skip better, and cost more to "
+            "open."
+        )
 
 
 def _about_queries(table: Table) -> str:

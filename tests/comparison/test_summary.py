@@ -106,9 +106,15 @@ def test_the_page_has_all_systems_losses_and_failures(measured, tmp_path):
     assert "| zonal zorder, Delta, no Spark | 10 (14) | 3.00 | 83 |" in text
     assert "| lineitem | rewrite, CPU | delta-rs z_order | 4 s | 1 of 2 | zorder, Delta 1.50 |" in text
     assert r"it \| broke" in text
+    assert "off 10 files" not in text
     assert "<circle" in (tmp_path / "benchmarks.svg").read_text()
     assert "0.40</text>" in (tmp_path / "benchmarks-queries.svg").read_text(), "zonal's queries against the others'"
     assert results.Results.read(tmp_path / "benchmarks.json") == measured
+
+
+def test_the_page_says_who_made_too_many_files(measured):
+    text = page.measured(measured.with_(rewrite("delta-rs", 4.0, files=12)))
+    assert "off 10 files even so: delta-rs z_order (12)." in text
 
 
 def test_a_smoke_run_compares_with_the_peer_and_with_the_table_as_it_arrived(measured):
