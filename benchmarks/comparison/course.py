@@ -43,7 +43,8 @@ def compare(plan: Plan, results: Results) -> Iterator[tuple[Results, Record]]:
         known = [each for each in results.tables if each.set == data_set.name]
         if known and known[0] != table:
             raise SystemExit(
-                f"The results have {data_set.name} with other settings ({known[0]}): name another file with --json."
+                f"The results have {data_set.name} with other settings ({known[0]}): remove them, or name another file "
+                "with --json."
             )
         results = results.with_(table)
         due = list(_due(plan, data_set, results))
