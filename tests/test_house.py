@@ -132,7 +132,7 @@ def test_contributing_names_every_package_and_only_modules_that_are_there():
     entries = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert entries - known == {"__init__", "__main__"}
     for named in re.findall(r"`([a-z_]+(?:/[a-z_]+)+(?:\.py|/|\.[A-Za-z_]+(?:\.[a-z_]+)?)?)`", text):
-        if named.startswith("tests/"):
+        if named.startswith(("tests/", "benchmarks/")):
             assert (ROOT / named).exists(), named
         else:
             _check(named)
