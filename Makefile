@@ -12,10 +12,10 @@ SPARKS ?= 3.5 4.0 4.1 4.2 newest
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sparks clusters simulate check format bench interop browser stores clean
+.PHONY: help setup demo test sparks clusters simulate check format bench bench-peers bench-smoke interop browser stores clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 12
 
 setup: $(READY) ## make .venv with zonal, Spark, the tools and, where there is none, a Java
 $(READY): pyproject.toml
@@ -90,6 +90,13 @@ bench: $(BENCH) $(INTEROP)/.bench ## measure the kernel, the layouts and the rew
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.auditing
 	$(INTEROP)/bin/python -m benchmarks.rewriting
+
+PEERS ?=
+bench-peers: $(INTEROP)/.bench ## compare rewrites and queries with all peers, and write docs/benchmarks.md: PEERS="--sets lineitem"
+	$(INTEROP)/bin/python -m benchmarks.comparison --json docs/benchmarks.json --docs docs $(PEERS)
+
+bench-smoke: setup ## compare a small table with delta-rs, without Spark, and show stored ratios beside
+	$(BIN)/python -m benchmarks.comparison.smoke
 
 # The official engines' jars are for one version of Spark, so they get an environment of their own.
 $(INTEROP)/.ready: pyproject.toml

@@ -8,7 +8,6 @@ zonal's cost grows linearly with the rows.
 
 import argparse
 import json
-import pickle
 import signal
 import sys
 import tempfile
@@ -20,11 +19,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rewriters import copies, inputs, usage
+from benchmarks.rewriters import inputs, usage
 from benchmarks.rewriters.inputs import Input
 from benchmarks.rewriters.job import Job
 from benchmarks.rewriters.judge import Judged, Query, judge, make_queries
 from benchmarks.rewriters.peers import ZONAL, Peer, chosen
+from benchmarks.rewriters.run import rewritten
 from zonal.values.sizes import parse_size
 
 TARGET = "4.6MB"
@@ -52,17 +52,11 @@ def measure(peer: Peer, input_: Input, *, target: int, queries: Sequence[Query],
     with tempfile.TemporaryDirectory(dir=scratch, prefix=f"{peer.name}-") as name:
         folder = Path(name)
         job = Job(folder, input_.columns, target)
-        copies.copy(peer.format, input_.files, folder)
-        answer, log = folder / "answer", folder / "log.txt"
-        command = [sys.executable, "-m", "benchmarks.rewriters.perform", peer.name, job.to_json(), str(answer)]
-        used = usage.run(command, log=log, timeout=TIMEOUT)
-        if used.status or not answer.exists():
-            raise RuntimeError(f"{peer.name} failed with status {used.status}:\n{log.read_text()[-3000:]}")
-        start, end = pickle.loads(answer.read_bytes())  # noqa: S301 - of a process that this one started
+        done = rewritten(peer, job, input_.files, timeout=TIMEOUT)
         judged = judge(peer.format, job, queries)
         if judged.rows != input_.rows:
             raise RuntimeError(f"{peer.name} made {judged.rows:,} rows of {input_.rows:,}.")
-        return Measured(peer, input_.rows, used.between(start, end), end.time - start.time, used, judged)
+        return Measured(peer, input_.rows, done.cpu_seconds, done.wall_seconds, done.process, judged)
 
 
 def table_of(title: str, results: Sequence[Measured]) -> Table:

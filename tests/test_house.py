@@ -132,7 +132,7 @@ def test_contributing_names_every_package_and_only_modules_that_are_there():
     entries = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert entries - known == {"__init__", "__main__"}
     for named in re.findall(r"`([a-z_]+(?:/[a-z_]+)+(?:\.py|/|\.[A-Za-z_]+(?:\.[a-z_]+)?)?)`", text):
-        if named.startswith("tests/"):
+        if named.startswith(("tests/", "benchmarks/")):
             assert (ROOT / named).exists(), named
         else:
             _check(named)
@@ -159,10 +159,11 @@ def _defined(names, body, named):
 
 
 def test_every_name_of_code_in_contributing_is_in_the_code():
-    """Names in backticks, such as `CURVES` or `family_of`, are words of the source, the tests or the Makefile."""
+    """Names in backticks, such as `CURVES`, are words of the source, the tests, the benchmarks or the Makefile."""
     text = re.sub(r"```.*?```", "", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.S)
-    code = "\n".join(path.read_text() for path in (*MODULES, *(ROOT / "tests").rglob("*.py"), ROOT / "Makefile"))
-    words = set(re.findall(r"\w+", code)) | {path.stem for path in (*MODULES, *(ROOT / "tests").rglob("*.py"))}
+    modules = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
+    code = "\n".join(path.read_text() for path in (*modules, ROOT / "Makefile"))
+    words = set(re.findall(r"\w+", code)) | {path.stem for path in modules}
     named = {word for each in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"[A-Za-z_]{4,}", each)}
     assert named - words - {"maxFailures"} == set(), "but for a setting of Spark"
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from deltalake import convert_to_deltalake
-from pyiceberg.catalog.sql import SqlCatalog
 
 from zonal import open_table
 from zonal.tables.protocol import Table
@@ -55,6 +54,8 @@ def _delta(files: Sequence[Path], folder: Path) -> None:
 
 
 def _iceberg(files: Sequence[Path], folder: Path) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - takes most of a second, and few processes need it
+
     catalog = SqlCatalog(CATALOG, **catalog_properties(folder))
     catalog.create_namespace(NAMESPACE)
     table = catalog.create_table(TABLE, schema=pq.read_schema(files[0]))

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
+from benchmarks.rewriters import changes, flights, store_sales
+
 PARTS = 8
 """Files of each million-row unit of scale."""
 
@@ -24,11 +26,11 @@ WORDS = ("red", "green", "blue", "black", "white", "amber", "violet", "cyan", "p
 
 @dataclass(frozen=True)
 class Input:
-    """A table's rows, and the two columns that it is clustered by."""
+    """A table's rows, and the columns that it is clustered by."""
 
     name: str
     folder: Path
-    columns: tuple[str, str]
+    columns: tuple[str, ...]
 
     @property
     def files(self) -> list[Path]:
@@ -108,7 +110,10 @@ def _wide_columns(rng: np.random.Generator, rows: int) -> Iterator[tuple[str, pa
     yield "trace_id", pa.array(rng.integers(0, 2**63, rows)).cast(pa.string())
 
 
-TABLES: dict[str, tuple[tuple[str, str], Callable[[float, Path], None]]] = {
+TABLES: dict[str, tuple[tuple[str, ...], Callable[[float, Path], None]]] = {
     "lineitem": (("l_shipdate", "l_partkey"), _lineitem),
     "wide": (("account_id", "created_at"), _wide),
+    "flights": (("time", "dest", "carrier"), flights.write),
+    "store_sales": (("ss_sold_date_sk", "ss_item_sk", "ss_store_sk"), store_sales.write),
+    "changes": (("entity_id", "event_time"), changes.write),
 }

@@ -10,15 +10,14 @@ import sys
 from pathlib import Path
 
 from benchmarks.rewriters.job import Job
-from benchmarks.rewriters.peers import chosen
+from benchmarks.rewriters.peers import named
 from benchmarks.rewriters.usage import moment
 
 
 def main() -> None:
     """Rewrite once."""
     name, job, answer = sys.argv[1:]
-    (peer,) = (peer for peer in chosen(None) if peer.name == name)
-    rewrite = peer.start()(Job.from_json(job))
+    rewrite = named(name).start()(Job.from_json(job))
     start = moment(os.getppid())
     rewrite()
     Path(answer).write_bytes(pickle.dumps((start, moment(os.getppid()))))

@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from benchmarks.rewriters.jars import jars
+from benchmarks.rewriters.job import Job
 from zonal.spark.java import use_java
 
 _SETTINGS = {
@@ -33,6 +34,11 @@ def session(folder: Path, *, engine: str | None = None, settings: Mapping[str, s
     spark = builder.getOrCreate()
     assert spark.range(0, 10_000, 1, 4).repartition(4).selectExpr("sum(id)").collect()[0][0] == 49_995_000
     return spark
+
+
+def codec_settings(job: Job) -> dict[str, str]:
+    """Return the setting of the codec that Spark writes, where the job says which."""
+    return {} if job.codec is None else {"spark.sql.parquet.compression.codec": job.codec}
 
 
 def cores() -> int:

@@ -2,12 +2,12 @@
 
 from benchmarks.rewriters.copies import result_folder, table_folder
 from benchmarks.rewriters.job import Job, Rewrite
-from benchmarks.rewriters.spark_session import session
+from benchmarks.rewriters.spark_session import codec_settings, session
 
 
 def linear(job: Job) -> Rewrite:
     """Sort by the columns, the first one first, into as many files as the input's bytes make."""
-    spark = session(job.folder)
+    spark = session(job.folder, settings=codec_settings(job))
     source = table_folder(job.folder)
     files = max(1, round(sum(file.stat().st_size for file in source.glob("*.parquet")) / job.target))
 
