@@ -34,7 +34,7 @@ GROUPS_ROWS, MOST_GROUPS = 131_072, 8
 """Rows of all row groups that are tried at once, and the most of them."""
 REPEATS = 32
 """A column has few values in a row group if each is there so often on average."""
-FEW_COLUMNS, KEY_COLUMNS = 8, 3
+FEW_COLUMNS, KEY_COLUMNS = 4, 3
 """Columns of few values, and key columns, that orders are made of."""
 LEAST_GAIN = 0.95
 """An order is taken for what is read under it, if that is at most so much of what is read in the key's order."""

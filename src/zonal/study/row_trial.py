@@ -26,7 +26,7 @@ from zonal.worker.exchange.dictionary import few_valued
 from zonal.worker.read.data_file import RowGroupSize
 from zonal.worker.read.reader import Reader
 
-TRIALS, TRIAL_ROWS = 4, 262_144
+TRIALS, TRIAL_ROWS = 4, 131_072
 """Row groups of which all columns are read, and the most rows of each."""
 REGION_GROUPS, REGION_SAMPLE = 4, 64
 """New row groups that the region should hold, and the least number of sampled keys in it."""
