@@ -23,7 +23,7 @@ from zonal.rewriting.new_files import NewFiles
 from zonal.rewriting.proof import check_new_files, check_rows
 from zonal.snapshot import Snapshot
 from zonal.storage.removal import remove_folder
-from zonal.study.page_reads import Queries
+from zonal.study.page_reads import WeightedPredicates
 from zonal.study.sample import Delays, plan
 from zonal.tables.protocol import Rewritable
 from zonal.values.arrays import Int64Array
@@ -58,7 +58,7 @@ class Rewriter:
     """The commit's ranks in a run of several commits; None: fit them to its own sample."""
     delays: tuple[int, ...] = ()
     """By how many bits each column waits in the key, where ranks are fitted; see `upkeep.forecast.delays`."""
-    queries: Queries = ()
+    queries: WeightedPredicates = ()
     """Predicates of a log and their weights: they weigh how rows are ordered inside of row groups."""
 
     def rewrite(self, snapshot: Snapshot, files: Int64Array, number: int = 0) -> None:
@@ -151,7 +151,7 @@ def write_files(
     verify: bool = False,
     ranks: Ranks | None = None,
     delays: Delays = (),
-    queries: Queries = (),
+    queries: WeightedPredicates = (),
 ) -> tuple[list[Written], Expected]:
     """Write the scan's rows in the layout's order, and return the new files only if every row is in them.
 

@@ -20,15 +20,15 @@ from zonal.worker.write.writer import RowGroups
 PAGE_ROWS = 20_000
 """Rows of a page, as Arrow writes it."""
 MOST_QUERIES = 100
-"""Queries that are asked, those of most weight."""
+"""WeightedPredicates that are asked, those of most weight."""
 
 PageShare = Callable[[RowGroups], float]
 """Returns the share of pages that are read of row groups that are read at all."""
-Queries = Sequence[tuple[Bound, float]]
+WeightedPredicates = Sequence[tuple[Bound, float]]
 """Predicates, and their weights."""
 
 
-def page_share(queries: Queries, names: Mapping[str, str], keys: Sequence[str]) -> PageShare:
+def page_share(queries: WeightedPredicates, names: Mapping[str, str], keys: Sequence[str]) -> PageShare:
     """Return what queries read, or look-ups of values of the `keys` where there are none.
 
     `names` has the name of each of the table's columns in the rows.
@@ -39,7 +39,7 @@ def page_share(queries: Queries, names: Mapping[str, str], keys: Sequence[str]) 
     return partial(_by_queries, heaviest, names, keys)
 
 
-def _by_queries(queries: Queries, names: Mapping[str, str], keys: Sequence[str], groups: RowGroups) -> float:
+def _by_queries(queries: WeightedPredicates, names: Mapping[str, str], keys: Sequence[str], groups: RowGroups) -> float:
     columns = {name for predicate, _ in queries for name in columns_of(predicate) if name in names}
     read = asked = 0.0
     for group in groups:

@@ -17,7 +17,7 @@ from zonal.parquet.codecs import usual_codec
 from zonal.plan.placement import Placement, Sizes, has_heavy_keys, plan_placement
 from zonal.plan.rewrite import Scan, Source, Writing
 from zonal.snapshot import UNKNOWN
-from zonal.study.page_reads import Queries, page_share
+from zonal.study.page_reads import WeightedPredicates, page_share
 from zonal.study.row_trial import Pick, Sampled, try_rows
 from zonal.values.arrays import Int64Array
 from zonal.values.cache import Cache
@@ -67,7 +67,7 @@ class Survey:
 
 def survey(
     scan: Scan, writing: Writing, layout: Layout,
-    *, ranks: Ranks | None = None, delays: Delays = (), queries: Queries = (),
+    *, ranks: Ranks | None = None, delays: Delays = (), queries: WeightedPredicates = (),
 ) -> Survey:  # fmt: skip
     """Sample, fit ranks where none are given, and measure bytes, memory and time per row.
 
@@ -101,7 +101,7 @@ def survey(
 
 def plan(
     scan: Scan, writing: Writing, layout: Layout,
-    *, ranks: Ranks | None = None, delays: Delays = (), queries: Queries = (),
+    *, ranks: Ranks | None = None, delays: Delays = (), queries: WeightedPredicates = (),
 ) -> tuple[Placement, Sizes, Writing]:  # fmt: skip
     """Decide by a survey where the rows go, and which codec new files get where `writing` has none."""
     surveyed = survey(scan, writing, layout, ranks=ranks, delays=delays, queries=queries)
