@@ -84,6 +84,22 @@ def test_linear_layouts_and_rows_with_ids_stay_in_their_order():
     assert packed(ROWS, ZORDER, keep_order=True).packing.order == ()
 
 
+def test_nested_columns_alone_are_written_as_they_are():
+    rows = ROWS.select(["nested"])
+    found = packed(rows, Layout("zorder", ("nested.x",)), few=())
+    assert found.packing == Packing()
+    assert 0 < found.row_bytes < 8
+
+
+def test_columns_may_have_other_names_in_files():
+    words = key_words(ROWS, ZORDER, Ranks.fit(ROWS, ZORDER.columns))
+    named = pa.schema([field.with_name(f"col-{at}") for at, field in enumerate(ROWS.schema)])
+    writing = Writing("", Storage("/", {}), named, encodings="modern")
+    found = pack(TrialRows(ROWS, words, ROWS.num_rows, ["state"]), writing, ZORDER, keep_order=False).packing
+    assert set(found.encodings) == {f"col-{at}" for at in range(7)}
+    assert set(found.order) <= set(ROWS.schema.names)
+
+
 def test_no_rows_are_no_trial():
     assert packed(ROWS.slice(0, 0), ZORDER, few=()).packing == Packing()
 

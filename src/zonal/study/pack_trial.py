@@ -25,7 +25,7 @@ from zonal.worker.write.inner_order import is_sortable, sorted_inside
 from zonal.worker.write.writer import RowGroups, trial_sizes
 
 SPARSER = 4
-"""Rows that are passed over for one that is taken, where rows further apart are measured."""
+"""One of so many rows is taken where rows that are further apart are measured."""
 PAGES_COUNT = 0.5
 """Share of what is read by engines that skip pages by the page index; others read whole column chunks."""
 ORDER_VALUES, LEAST_ROWS = 500_000, 8192
@@ -83,7 +83,7 @@ def pack(
     usual = _smallest(few, bare, neutral)
     group_rows = _group_rows(layout, sum(size for size, _ in usual.values()) / few.data.num_rows)
     chosen: tuple[str, ...] = ()
-    if not (keep_order or layout.kind == "linear"):
+    if usual and not (keep_order or layout.kind == "linear"):
         chosen = _best_order(few, bare, neutral, _names(usual), pages or page_share((), {}, layout.curve_columns))
     packing = Packing(chosen, _names(_smallest(_in_order(ordered.groups(group_rows), chosen), bare, neutral)))
     return Packed(packing, *_costs(ordered, group_rows, replace(writing, packing=packing), neutral))
@@ -166,13 +166,9 @@ def _trials(schema: pa.Schema, *, modern: bool) -> Iterator[dict[str, str]]:
     """Yield encodings to try, by column; nested columns are left as they are."""
     names = schema.names
     flat = [field for field in schema if not field.type.num_fields and names.count(field.name) == 1]
-    yield {field.name: PLAIN for field in flat}
-    yield {field.name: DICTIONARY for field in flat}
-    if modern:
-        for number in range(2):
-            found = {field.name: known[number] for field in flat if len(known := _modern(field.type)) > number}
-            if found:
-                yield found
+    kinds = [(PLAIN, DICTIONARY, *(_modern(field.type) if modern else ())) for field in flat]
+    for number in range(max(map(len, kinds), default=0)):
+        yield {field.name: known[number] for field, known in zip(flat, kinds, strict=True) if len(known) > number}
 
 
 def _modern(kind: pa.DataType) -> tuple[str, ...]:
@@ -202,8 +198,9 @@ def _best_order(
     def read(columns: Sequence[str]) -> float:
         inside = _in_order(groups, columns)
         encodings = dict(usual)
-        if newer and columns and (found := _modern(groups.data.schema.field(columns[0]).type)):
-            encodings[columns[0]] = found[0]
+        if newer and columns:
+            leading = writing.schema.field(groups.data.schema.get_field_index(columns[0]))  # its name may be another
+            encodings[leading.name] = next(iter(_modern(leading.type)), usual[leading.name])
         size = sum(_sizes(inside, writing, layout, encodings).values())
         return size * (1 - PAGES_COUNT + PAGES_COUNT * pages(inside))
 
