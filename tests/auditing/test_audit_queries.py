@@ -1,6 +1,7 @@
 """Which queries an audit counts, and what it refuses."""
 
 import json
+import re
 from datetime import datetime, timezone
 
 import pytest
@@ -11,6 +12,9 @@ from support.pages import audit_page
 from zonal.errors import TableError, ZonalError
 from zonal.verbs.audit import audit_versions
 from zonal.workload.query import Workload
+
+SECRET = re.compile(r"(?<!\d)2718(?!\d)")
+"""A value that queries ask for; numbers of bytes may have its digits, too."""
 
 
 def test_queries_that_are_left_out_are_told(tmp_path):
@@ -70,8 +74,8 @@ def test_hidden_values_are_nowhere(tmp_path):
 
     from zonal.report.machine.json_form import to_json
 
-    assert "2718" not in to_json(found)
-    assert "2718" not in audit_page(found).rpartition("plotly")[2]
+    assert not SECRET.search(to_json(found))
+    assert not SECRET.search(audit_page(found).rpartition("plotly")[2])
 
 
 def test_a_partitioned_table_is_held_against_its_partitions(tmp_path):

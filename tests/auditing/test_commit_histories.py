@@ -93,7 +93,7 @@ def test_a_compaction_is_found_behind_any_number_of_appends_that_are_read_for_no
 
 def test_appends_are_blamed_together_where_each_alone_is_too_small(tmp_path):
     home = Delta(tmp_path).make([rows(range(100 * part, 100 * part + 100)) for part in range(10)])
-    home.cluster(by=["x"], layout="linear", target_file_size=1_000, full=True)
+    home.cluster(by=["x"], layout="linear", target_file_size=60, full=True)
     last = opened(home).snapshot().version
     for _ in range(20):
         home.append(rows([0, 450, 999]))

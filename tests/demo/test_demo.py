@@ -315,14 +315,16 @@ def test_a_table_that_is_best_left_as_it_is_ends_the_story(tmp_path, monkeypatch
 @pytest.fixture
 def orders(tmp_path):
     path = tmp_path / "orders.parquet"
-    names = pa.array([{"name": f"n{i * 7919 % 50:02d}"} for i in range(2000)])
-    when = pa.array(np.arange(2000) * 1001 * 10**9, pa.timestamp("ns"))
-    pq.write_table(pa.table({"who": names, "when": when, "[red]": [1.5] * 1999 + [float("nan")]}), path)
+    names = pa.array([{"name": f"n{i * 7919 % 50:02d}"} for i in range(8000)])
+    when = pa.array(np.arange(8000) * 1001 * 10**9, pa.timestamp("ns"))
+    noise = np.random.default_rng(0).integers(0, 2**62, 8000)  # what no encoding makes smaller
+    columns = {"who": names, "when": when, "[red]": [1.5] * 7999 + [float("nan")], "noise": noise}
+    pq.write_table(pa.table(columns), path)
     return path
 
 
 def test_own_data_lives_through_the_story_without_a_log(orders):
-    (outcome,), text = text_of(DemoRequest(0, 20, ("delta",), data=orders, by=("when", "who.name", "[red]")))
+    (outcome,), text = text_of(DemoRequest(0, 40, ("delta",), data=orders, by=("when", "who.name", "[red]")))
     assert "[red] = ?" in text, "a name is text, not markup"
     (compared,) = results_of(outcome, Compared)
     shares = {

@@ -66,7 +66,8 @@ class Learned:
             shutil.copytree(self.folder / "arrived", copy)
             done = cluster(f"delta:{copy}", layout=layout, spark=run_here)
             assert (done.change.rows, done.change.removed_files) == (self.rows, len(self.snapshot.files))
-            assert 0.6 * FILES < done.change.added_files < 1.5 * FILES
+            # As many as asked for by the bytes that arrived; packed ones may be fewer, and small files need more.
+            assert 0.5 * FILES < done.change.added_files < 1.6 * FILES
             self._read[layout] = current(read_snapshot(open_table(f"delta:{copy}")), self.bounds, self.weights).mean
         return self._read[layout]
 

@@ -150,7 +150,7 @@ def test_files_without_bounds_are_counted_and_told(tmp_path):
 
 def test_more_files_that_are_fewer_bytes_are_no_regression(tmp_path):
     home = Delta(tmp_path).make([arriving(0, seed=0)])
-    done = home.cluster(by=["user", "ts"], layout="zorder", target_file_size=1_500)
+    done = home.cluster(by=["user", "ts"], layout="zorder", target_file_size=1_000)
     (user, _) = done.lookups.depths
     read = shown(home, "user").depth
     assert (user.before, user.share_before) == (1, 1)

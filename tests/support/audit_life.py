@@ -20,7 +20,7 @@ LATE = 400
 """Rows of the append after the clustering."""
 DELETED_BELOW = 80
 """Rows with a smaller `x` are deleted in the end."""
-FILE_BYTES = 2_600
+FILE_BYTES = 2_550
 COMPACTED_BYTES = 40_000
 STAGES = ("written", "clustered", "appended", "compacted", "deleted")
 INFINITE = float("inf")

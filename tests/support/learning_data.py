@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 layout_data = pytest.importorskip("benchmarks.layout_data", reason="the benchmarks, which make the data, are not here")
 
 ROWS = {"tpch": 120_000, "telemetry": 200_000, "flights": 336_776}
-FILES = 60
+FILES = 30
 
 
 @dataclass(frozen=True, eq=False)

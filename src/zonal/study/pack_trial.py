@@ -244,19 +244,23 @@ def _costs(ordered: _Ordered, group_rows: int, writing: Writing, layout: Layout)
     columns = writing.packing.order if writing.packing is not None else ()
     one_per_file = group_rows < layout.row_group_rows
 
-    def tried(step: int) -> tuple[int, int]:
-        """Return the bytes of new files, and their rows."""
+    def row_bytes(step: int) -> tuple[float, int]:
+        """Return the bytes per row of new files, and how many rows were written to tell."""
         groups = _in_order(ordered.groups(group_rows, step=step), columns)
         files = [RowGroups(group, [0]) for group in groups] if one_per_file else [groups]
-        return sum(trial_sizes(file, writing, layout)[0] for file in files), groups.data.num_rows
+        tried = [trial_sizes(file, writing, layout) for file in files]
+        rows = groups.data.num_rows
+        values = sum(sum(leaves.values()) for _, leaves in tried)
+        # Footers and indexes are there once per file, which may have more rows than could be tried.
+        around = (sum(size for size, _ in tried) - values) / len(files)
+        return values / rows + around / (group_rows if one_per_file else rows), rows
 
     began = time.process_time()
-    size, rows = tried(1)
+    dense, rows = row_bytes(1)
     seconds = (time.process_time() - began) / rows
-    dense = size / rows
     if not ordered.missing or len(ordered) < SPARSER * group_rows:
         return dense, seconds
-    size, rows = tried(SPARSER)
-    slope = FURTHER * min(dense - size / rows, 0.0) / math.log2(SPARSER)
+    sparse, _ = row_bytes(SPARSER)
+    slope = FURTHER * min(dense - sparse, 0.0) / math.log2(SPARSER)
     predicted: float = max(dense + slope * ordered.missing, SMALLEST * dense)
     return predicted, seconds
