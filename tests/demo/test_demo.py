@@ -335,7 +335,7 @@ def test_own_data_lives_through_the_story_without_a_log(orders):
     assert [type(chapter.result) for chapter in outcome.chapters] == [
         TableHealth, Clustering, Compared, Audit, Compacted, Audit, Clustering, Audit,
     ]  # fmt: skip
-    assert {audit.table.rows for audit in results_of(outcome, Audit)} == {2000}
+    assert {audit.table.rows for audit in results_of(outcome, Audit)} == {8000}
     assert results_of(outcome, Audit)[0].workload.queries == 700
 
 

@@ -21,7 +21,7 @@ def test_delta_spark_reads_appended_rows_and_knows_their_transactions(spark, tmp
     path = tmp_path / "t"
     table = f"delta.`{path}`"
     spark.sql(f"CREATE TABLE {table} (id BIGINT, x BIGINT, p STRING) USING delta PARTITIONED BY (p)")
-    layout = "zorder(x, id, file_size=1KB)"
+    layout = "zorder(x, id, file_size=500B)"
     done = append(f"delta:{path}", rows(0, 3000), layout=layout, transaction=("nightly", 3))
     assert (done.rows, done.repeated) == (3000, False)
     assert done.files > 3

@@ -374,7 +374,7 @@ def test_delta_spark_goes_on_writing(spark, sql, make):
     table = f"delta.`{path}`"
     ids = {number for number in range(400) if number % 10 != 3}
     before = rows_of(spark, f"SELECT {TRACKED} FROM {table}")
-    result = cluster(path, by=("id", "ts"), files=NewFiles(target_file_size=8000), spark=spark)
+    result = cluster(path, by=("id", "ts"), files=NewFiles(target_file_size=3000), spark=spark)
     assert result.change.added_files > 1, "this one ran on Spark"
     assert rows_of(spark, f"SELECT {TRACKED} FROM {table}") == before
 

@@ -91,7 +91,7 @@ def pack(
 
 def _group_rows(layout: Layout, row_bytes: float) -> int:
     """Return how many rows a row group has: fewer than the layout allows where files are small."""
-    return int(min(layout.row_group_rows, max(layout.file_bytes / max(row_bytes, 1e-3), 1024)))
+    return int(min(layout.row_group_rows, max(layout.file_bytes / max(row_bytes, 1e-3), 64)))
 
 
 class _Ordered:
