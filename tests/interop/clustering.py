@@ -8,7 +8,7 @@ from support.local_runner import run_here
 from zonal.rewriting.outcome import Clustering
 from zonal.verbs.cluster import cluster
 
-FILE_BYTES = 3_500
+FILE_BYTES = 8_000
 """Target size of files: a few hundred rows, so that small tables are many files."""
 
 

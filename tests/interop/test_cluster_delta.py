@@ -351,7 +351,7 @@ def one_file(make):
 @pytest.mark.parametrize("condition", FILTERS)
 def test_delta_spark_skips_files(spark, sql, one_file, condition):
     table = f"delta.`{one_file}`"
-    result = clustered(one_file, by=condition.split()[0], full=True)
+    result = clustered(one_file, by=condition.split()[0], full=True, target_file_size=3_500)
     assert result.change.added_files >= 5
     query = f"SELECT * FROM {table} WHERE {condition}"
     assert scan_metrics(spark, query)["numFiles"] <= 2, f"of {result.change.added_files} files"
